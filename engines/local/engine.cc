@@ -1,0 +1,211 @@
+#include "engines/local/engine.h"
+
+#include <algorithm>
+
+#include "engines/local/identity.h"
+#include "engines/local/regions.h"
+#include "engines/local/request.h"
+#include "util/log.h"
+#include "util/random.h"
+
+namespace nixl::local {
+
+namespace {
+
+/// Costs measured per thread with pieces of 4 KiB. They only have to rank lanes.
+Path
+pathWithin() {
+    return {"same process", "both ends are in this process", 1.0, 10'000.0, 0.05, false, {}};
+}
+
+Path
+pathBetween() {
+    return {"process_vm", "the peer is another process of this host and of the same user", 3.0, 5'000.0, 0.3,
+            false, {}};
+}
+
+/// Bytes of messages that wait for the program before peers have to wait.
+std::uint64_t
+inboxLimit(const Settings &settings) {
+    return std::max<std::uint64_t>(settings.notifMaxBytes, 64 << 20);
+}
+
+} // namespace
+
+Result<std::unique_ptr<Engine>>
+LocalEngine::create(const EngineConfig &config, const Settings &settings) {
+    if (config.agentName.size() > kMaxNameBytes)
+        return Status::error(NIXL_ERR_BACKEND, "the agent's name has ", config.agentName.size(),
+                             " bytes; LOCAL takes at most ", kMaxNameBytes);
+    auto process = HostProcess::get();
+    if (!process.ok())
+        return process.status();
+    auto table = RegionTable::create();
+    if (!table.ok())
+        return table.status();
+    Incarnation incarnation;
+    randomBytes(incarnation.data(), incarnation.size());
+    auto endpoint = std::make_shared<Endpoint>(incarnation, config.agentName, std::move(table).value(),
+                                               inboxLimit(settings), config.onActivity);
+    auto listener = Listener::create(*process.value(), endpoint, settings);
+    if (!listener.ok())
+        return listener.status();
+    process.value()->pool().allowThreads(settings.threads);
+    process.value()->add(endpoint);
+    return std::unique_ptr<Engine>(new LocalEngine(std::move(process).value(), std::move(endpoint),
+                                                   std::move(listener).value(), settings));
+}
+
+LocalEngine::LocalEngine(std::shared_ptr<HostProcess> process, std::shared_ptr<Endpoint> endpoint,
+                         std::unique_ptr<Listener> listener, const Settings &settings)
+    : process_(std::move(process)), endpoint_(std::move(endpoint)), listener_(std::move(listener)),
+      settings_(settings), capabilities_{{DRAM_SEG}, true, true, true} {}
+
+LocalEngine::~LocalEngine() {
+    if (guard_.inherited()) {
+        // Threads, sockets and marks are the parent's.
+        (void)listener_.release();
+        new std::shared_ptr<HostProcess>(std::move(process_));
+        new std::shared_ptr<Endpoint>(std::move(endpoint_));
+        return;
+    }
+    endpoint_->end();
+    process_->remove(endpoint_->incarnation);
+    endpoint_->table.closeAll();
+    listener_->stop();
+    const Status quiet = listener_->accessors().waitQuiet(process_->marks(), settings_.quiesceTimeout);
+    if (!quiet.ok())
+        NIXL_LOG(kError, "LOCAL: the end of agent '", endpoint_->agent, "': ", quiet.message());
+}
+
+const Capabilities &
+LocalEngine::capabilities() const {
+    return capabilities_;
+}
+
+Status
+LocalEngine::checkUse(nixl_mem_t memory) const {
+    if (guard_.inherited())
+        return Status::error(NIXL_ERR_NOT_ALLOWED, "this process is a forked child; agent '", endpoint_->agent,
+                             "' is its parent's");
+    if (memory != DRAM_SEG)
+        return Status::error(NIXL_ERR_NOT_SUPPORTED, "LOCAL reaches host memory (DRAM_SEG) only, not ",
+                             nixlEnumStrings::memTypeStr(memory));
+    return {};
+}
+
+Result<std::unique_ptr<LocalRegion>>
+LocalEngine::registerRegion(const nixlBlobDesc &, nixl_mem_t memory) {
+    NIXL_RETURN_IF_ERROR(checkUse(memory));
+    const auto key = endpoint_->table.add();
+    if (!key.ok())
+        return key.status();
+    return std::unique_ptr<LocalRegion>(new OwnRegion(key.value()));
+}
+
+Status
+LocalEngine::deregisterRegion(LocalRegion &region) {
+    NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
+    const RegionKey key = static_cast<OwnRegion &>(region).key;
+    endpoint_->table.close(key);
+    NIXL_RETURN_IF_ERROR(listener_->accessors().waitQuiet(process_->marks(), settings_.quiesceTimeout));
+    endpoint_->table.recycle(key);
+    return {};
+}
+
+Result<std::string>
+LocalEngine::publicData(const LocalRegion &region) const {
+    return encodeRegionKey(static_cast<const OwnRegion &>(region).key);
+}
+
+Result<std::unique_ptr<RemoteRegion>>
+LocalEngine::loopbackRegion(LocalRegion &region, const nixlBlobDesc &, nixl_mem_t memory) {
+    NIXL_RETURN_IF_ERROR(checkUse(memory));
+    return std::unique_ptr<RemoteRegion>(new PeerRegion(static_cast<OwnRegion &>(region).key));
+}
+
+Result<std::string>
+LocalEngine::connectionInfo() const {
+    return encodeConnectionInfo({endpoint_->incarnation, ownHints()});
+}
+
+Result<std::shared_ptr<Peer>>
+LocalEngine::loadPeer(const std::string &name, std::string_view info) {
+    NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
+    const auto decoded = decodeConnectionInfo(info);
+    if (!decoded.ok())
+        return decoded.status().withContext(concat("agent '", name, "'"));
+    return std::shared_ptr<Peer>(new LocalPeer(*process_, endpoint_, settings_, name, decoded.value()));
+}
+
+Status
+LocalEngine::connect(Peer &peer) {
+    NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
+    return static_cast<LocalPeer &>(peer).lane().status();
+}
+
+Result<std::unique_ptr<RemoteRegion>>
+LocalEngine::loadRegion(Peer &peer, const nixlBasicDesc &, nixl_mem_t memory, std::string_view publicData) {
+    NIXL_RETURN_IF_ERROR(checkUse(memory));
+    const auto key = decodeRegionKey(publicData);
+    if (!key.ok())
+        return key.status().withContext(concat("agent '", static_cast<LocalPeer &>(peer).name(), "'"));
+    return std::unique_ptr<RemoteRegion>(new PeerRegion(key.value()));
+}
+
+Result<Lane>
+LocalEngine::laneTo(Peer *peer) {
+    if (peer != nullptr)
+        return static_cast<LocalPeer *>(peer)->lane();
+    return Lane{endpoint_, nullptr};
+}
+
+Result<Path>
+LocalEngine::path(nixl_xfer_op_t, nixl_mem_t localMemory, nixl_mem_t remoteMemory, Peer *peer) {
+    NIXL_RETURN_IF_ERROR(checkUse(localMemory));
+    NIXL_RETURN_IF_ERROR(checkUse(remoteMemory));
+    const auto lane = laneTo(peer);
+    if (!lane.ok())
+        return lane.status();
+    return lane.value().channel ? pathBetween() : pathWithin();
+}
+
+Result<std::unique_ptr<EngineRequest>>
+LocalEngine::prepare(const TransferSpec &spec) {
+    NIXL_RETURN_IF_ERROR(checkUse(spec.localMemory));
+    NIXL_RETURN_IF_ERROR(checkUse(spec.remoteMemory));
+    return std::unique_ptr<EngineRequest>(
+        new LocalRequest(*process_, endpoint_, settings_, spec, static_cast<LocalPeer *>(spec.peer)));
+}
+
+Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>
+LocalEngine::estimate(const TransferSpec &spec) const {
+    NIXL_RETURN_IF_ERROR(checkUse(spec.localMemory));
+    const auto *peer = static_cast<LocalPeer *>(spec.peer);
+    const Path path = peer != nullptr && !process_->find(peer->incarnation()) ? pathBetween() : pathWithin();
+    const auto microseconds = std::chrono::ceil<std::chrono::microseconds>(
+        std::chrono::duration<double, std::micro>(path.estimateUs(spec.blocks.size(), spec.bytes)));
+    return std::pair(microseconds, microseconds / 2); // the machine may be busy
+}
+
+Status
+LocalEngine::notify(Peer *peer, std::string_view message) {
+    NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
+    NIXL_RETURN_IF_ERROR(checkMessageSize(message.size(), settings_));
+    const auto lane = laneTo(peer);
+    if (!lane.ok())
+        return lane.status();
+    if (lane.value().channel)
+        return lane.value().channel->send(message, settings_.connectTimeout);
+    return deliverWithin(*endpoint_, *lane.value().endpoint, std::string(message));
+}
+
+Status
+LocalEngine::takeNotifications(std::vector<Notification> &out) {
+    NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
+    if (endpoint_->inbox.take(out))
+        listener_->resume();
+    return {};
+}
+
+} // namespace nixl::local

@@ -1,0 +1,41 @@
+#include "engines/local/entry.h"
+
+#include "engines/local/engine.h"
+#include "util/options.h"
+
+namespace nixl {
+
+namespace {
+
+class LocalEngineFactory : public EngineFactory {
+public:
+    const EngineInfo &
+    info() const override {
+        return info_;
+    }
+
+    Result<std::unique_ptr<Engine>>
+    create(const EngineConfig &config) const override {
+        const Options &options = *config.options;
+        if (!options.local)
+            return Status::error(NIXL_ERR_BACKEND, "LOCAL is switched off by NIXL_LOCAL");
+        local::Settings settings;
+        settings.threads = options.localThreads;
+        settings.connectTimeout = options.localConnectTimeout;
+        settings.quiesceTimeout = options.localQuiesceTimeout;
+        settings.notifMaxBytes = options.notifMaxBytes;
+        return local::LocalEngine::create(config, settings);
+    }
+
+private:
+    const EngineInfo info_{"LOCAL", "1", {DRAM_SEG}, {}, "", ""};
+};
+
+} // namespace
+
+std::shared_ptr<EngineFactory>
+makeLocalEngineFactory() {
+    return std::make_shared<LocalEngineFactory>();
+}
+
+} // namespace nixl

@@ -1,0 +1,99 @@
+#include "engines/local/host_copy.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace nixl::local {
+
+namespace {
+
+std::atomic<std::uint64_t> calls{0};
+
+ssize_t
+callKernel(pid_t pid, nixl_xfer_op_t operation, std::span<const iovec> local, std::span<const iovec> remote) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    const auto call = operation == NIXL_WRITE ? process_vm_writev : process_vm_readv;
+    return call(pid, local.data(), local.size(), remote.data(), remote.size(), 0);
+}
+
+void
+copyWithin(nixl_xfer_op_t operation, std::span<const iovec> local, std::span<const iovec> remote) {
+    for (std::size_t i = 0; i < local.size(); ++i) {
+        if (operation == NIXL_WRITE)
+            std::memmove(remote[i].iov_base, local[i].iov_base, local[i].iov_len);
+        else
+            std::memmove(local[i].iov_base, remote[i].iov_base, local[i].iov_len);
+    }
+}
+
+bool
+readable(pid_t pid, void *address) {
+    char byte;
+    iovec to{&byte, 1};
+    iovec from{address, 1};
+    return process_vm_readv(pid, &to, 1, &from, 1, 0) == 1;
+}
+
+/// Which of two addresses a copy failed at: the source if it cannot be read, else the destination.
+bool
+remoteFaulted(pid_t pid, nixl_xfer_op_t operation, void *local, void *remote) {
+    return operation == NIXL_WRITE ? readable(getpid(), local) : !readable(pid, remote);
+}
+
+void
+advance(iovec &piece, std::size_t bytes) {
+    piece.iov_base = static_cast<char *>(piece.iov_base) + bytes;
+    piece.iov_len -= bytes;
+}
+
+} // namespace
+
+std::optional<CopyFault>
+copyPieces(pid_t pid, nixl_xfer_op_t operation, std::span<iovec> local, std::span<iovec> remote) {
+    if (pid == 0) {
+        copyWithin(operation, local, remote);
+        return std::nullopt;
+    }
+    std::size_t piece = 0;
+    std::size_t offset = 0; // within the first piece that is left
+    while (piece < local.size()) {
+        if (local[piece].iov_len == 0) {
+            ++piece;
+            offset = 0;
+            continue;
+        }
+        const ssize_t copied = callKernel(pid, operation, local.subspan(piece), remote.subspan(piece));
+        if (copied < 0 && errno == EINTR)
+            continue;
+        if (copied <= 0) {
+            CopyFault fault{piece, offset, copied < 0 ? errno : EFAULT};
+            if (fault.error == EFAULT)
+                fault.remoteSide = remoteFaulted(pid, operation, local[piece].iov_base, remote[piece].iov_base);
+            return fault;
+        }
+        // Less than asked for: the next call starts at the piece that failed and tells the error.
+        for (auto left = static_cast<std::size_t>(copied); left > 0 && piece < local.size();) {
+            const std::size_t step = std::min(left, local[piece].iov_len);
+            advance(local[piece], step);
+            advance(remote[piece], step);
+            left -= step;
+            offset += step;
+            if (local[piece].iov_len == 0) {
+                ++piece;
+                offset = 0;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+std::uint64_t
+processVmCalls() {
+    return calls.load(std::memory_order_relaxed);
+}
+
+} // namespace nixl::local

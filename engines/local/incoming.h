@@ -1,0 +1,83 @@
+// One connection of a peer that wants to reach our memory or to tell us something.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engines/local/accessors.h"
+#include "engines/local/endpoint.h"
+#include "engines/local/host_process.h"
+#include "engines/local/protocol.h"
+#include "engines/local/settings.h"
+#include "util/event_loop.h"
+#include "util/scoped_fd.h"
+
+namespace nixl::local {
+
+class Incoming;
+
+/// What a connection needs from the engine that it came to.
+class IncomingOwner {
+public:
+    virtual ~IncomingOwner() = default;
+    virtual HostProcess &process() = 0;
+    virtual Endpoint &endpoint() = 0;
+    virtual Accessors &accessorsOf() = 0;
+    virtual const Settings &settings() = 0;
+    /// The connection is over; destroys it.
+    virtual void finished(Incoming &connection) = 0;
+};
+
+/// A state machine on the loop of the process:
+///
+///   greeting --hello--> proving --ready--> open ---end of stream, end of the process---> over
+///      |                   |                |
+///      +-----deadline------+---bad bytes----+--> closing --peer closes, its process ends--> over
+///
+/// A peer may copy from "proving" on, and counts as an accessor until "over": it is told to stop by the end of our
+/// stream, but only the end of its own says that it did.
+class Incoming {
+public:
+    Incoming(IncomingOwner &owner, ScopedFd socket);
+    ~Incoming();
+    Incoming(const Incoming &) = delete;
+    Incoming &operator=(const Incoming &) = delete;
+
+    /// Starts to watch the socket. False: it cannot be watched.
+    bool start();
+
+    /// Goes on reading after the inbox had been full. May end the connection.
+    void resume();
+
+    /// Takes no more from the peer and tells it that the engine has ended. May end the connection.
+    void hangUp();
+
+private:
+    enum class State { kGreeting, kProving, kOpen, kClosing };
+
+    void onSocket(std::uint32_t events);
+    void onProcessEnd();
+    void readFrames();
+    bool handleAll();
+    Status handle(Frame &frame);
+    Status onHello(const Hello &hello);
+    Status admit(const Hello &hello, PeerCredentials peer);
+    void sendWelcome(std::uint64_t challengeAddress);
+    bool deliver(Frame &frame);
+    void refuse(const Status &reason);
+    void giveBackProof();
+
+    IncomingOwner &owner_;
+    EventLoop &loop_;
+    const ScopedFd socket_;
+    State state_ = State::kGreeting;
+    FrameReader reader_;
+    std::shared_ptr<Accessor> accessor_;
+    std::optional<std::uint64_t> proof_; // address of the challenge
+    std::optional<Frame> waiting_;       // a message that the full inbox did not take
+    bool paused_ = false;
+    bool ended_ = false; // the peer's process; what it sent before is still read
+    EventLoop::TimerId deadline_ = 0;
+};
+
+} // namespace nixl::local

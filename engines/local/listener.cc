@@ -1,0 +1,121 @@
+#include "engines/local/listener.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "util/log.h"
+
+namespace nixl::local {
+
+namespace {
+
+/// Connections that one engine keeps at a time.
+constexpr std::size_t kMaxConnections = 4096;
+/// Pause after the process ran out of descriptors.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+} // namespace
+
+Result<std::unique_ptr<Listener>>
+Listener::create(HostProcess &process, std::shared_ptr<Endpoint> endpoint, const Settings &settings) {
+    auto socket = listenAbstract(socketName(endpoint->incarnation));
+    if (!socket.ok())
+        return socket.status();
+    std::unique_ptr<Listener> listener(
+        new Listener(process, std::move(endpoint), settings, std::move(socket).value()));
+    process.loop().call([&] { listener->watchSocketFromLoop(); });
+    return listener;
+}
+
+Listener::Listener(HostProcess &process, std::shared_ptr<Endpoint> endpoint, const Settings &settings,
+                   ScopedFd socket)
+    : process_(process), endpoint_(std::move(endpoint)), settings_(settings), socket_(std::move(socket)) {}
+
+Listener::~Listener() {
+    stop();
+    process_.loop().call([this] { connections_.clear(); });
+}
+
+void
+Listener::stop() {
+    process_.loop().call([this] {
+        process_.loop().cancelFromLoop(pause_);
+        process_.loop().forgetFromLoop(socket_.get());
+        socket_.reset();
+        forEachFromLoop(&Incoming::hangUp);
+    });
+}
+
+void
+Listener::resume() {
+    process_.loop().call([this] { forEachFromLoop(&Incoming::resume); });
+}
+
+void
+Listener::forEachFromLoop(void (Incoming::*method)()) {
+    std::vector<Incoming *> all; // the method may end its connection
+    for (const auto &[raw, connection] : connections_)
+        all.push_back(raw);
+    for (Incoming *connection : all)
+        (connection->*method)();
+}
+
+void
+Listener::watchSocketFromLoop() {
+    const Status watched = process_.loop().watchFromLoop(socket_.get(), EPOLLIN,
+                                                         [this](std::uint32_t) { acceptFromLoop(); });
+    if (!watched.ok())
+        NIXL_LOG(kError, "LOCAL: agent '", endpoint_->agent, "' accepts no connections: ", watched.message());
+}
+
+void
+Listener::acceptFromLoop() {
+    ScopedFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+        if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
+            return;
+        NIXL_LOG(kWarn, "LOCAL: agent '", endpoint_->agent, "' cannot accept a connection: ", strerror(errno));
+        process_.loop().changeFromLoop(socket_.get(), 0);
+        pause_ = process_.loop().afterFromLoop(
+            kAcceptPause, [this] { process_.loop().changeFromLoop(socket_.get(), EPOLLIN); });
+        return;
+    }
+    if (connections_.size() >= kMaxConnections) {
+        NIXL_LOG(kWarn, "LOCAL: agent '", endpoint_->agent, "' has ", kMaxConnections,
+                 " connections and accepts no more");
+        return;
+    }
+    auto connection = std::make_unique<Incoming>(*this, std::move(socket));
+    Incoming *raw = connection.get();
+    if (raw->start())
+        connections_[raw] = std::move(connection);
+}
+
+HostProcess &
+Listener::process() {
+    return process_;
+}
+
+Endpoint &
+Listener::endpoint() {
+    return *endpoint_;
+}
+
+Accessors &
+Listener::accessorsOf() {
+    return accessors_;
+}
+
+const Settings &
+Listener::settings() {
+    return settings_;
+}
+
+void
+Listener::finished(Incoming &connection) {
+    connections_.erase(&connection);
+}
+
+} // namespace nixl::local

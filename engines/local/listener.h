@@ -1,0 +1,62 @@
+// The target's side: the socket of an engine and the peers that came in through it.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "engines/local/accessors.h"
+#include "engines/local/endpoint.h"
+#include "engines/local/host_process.h"
+#include "engines/local/incoming.h"
+#include "engines/local/settings.h"
+#include "util/scoped_fd.h"
+#include "util/status.h"
+
+namespace nixl::local {
+
+/// Lives on the loop of the process, except where methods say otherwise.
+class Listener : private IncomingOwner {
+public:
+    /// Starts to listen. From any thread.
+    static Result<std::unique_ptr<Listener>> create(HostProcess &process, std::shared_ptr<Endpoint> endpoint,
+                                                    const Settings &settings);
+
+    /// From any thread but the loop's.
+    ~Listener() override;
+
+    /// Closes all connections and accepts no more; whoever could copy stays in accessors() until it cannot.
+    /// From any thread.
+    void stop();
+
+    /// Who may copy.
+    const Accessors &
+    accessors() const {
+        return accessors_;
+    }
+
+    /// Goes on reading messages after the inbox had been full. From any thread.
+    void resume();
+
+private:
+    Listener(HostProcess &process, std::shared_ptr<Endpoint> endpoint, const Settings &settings, ScopedFd socket);
+
+    void acceptFromLoop();
+    void forEachFromLoop(void (Incoming::*method)());
+    void watchSocketFromLoop();
+
+    HostProcess &process() override;
+    Endpoint &endpoint() override;
+    Accessors &accessorsOf() override;
+    const Settings &settings() override;
+    void finished(Incoming &connection) override;
+
+    HostProcess &process_;
+    const std::shared_ptr<Endpoint> endpoint_;
+    const Settings settings_;
+    ScopedFd socket_;
+    Accessors accessors_;
+    std::unordered_map<Incoming *, std::unique_ptr<Incoming>> connections_;
+    EventLoop::TimerId pause_ = 0; // until connections are accepted again
+};
+
+} // namespace nixl::local

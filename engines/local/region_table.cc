@@ -1,0 +1,64 @@
+#include "engines/local/region_table.h"
+
+#include "util/random.h"
+
+namespace nixl::local {
+
+Result<RegionTable>
+RegionTable::create() {
+    auto memory = createSharedMemory("nixl-regions", sizeof(TableLayout));
+    if (!memory.ok())
+        return memory.status();
+    RegionTable table(std::move(memory).value());
+    table.layout().open.store(1, std::memory_order_seq_cst);
+    return table;
+}
+
+Result<RegionKey>
+RegionTable::add() {
+    RegionKey key{0, randomKey()};
+    {
+        const LockGuard lock(mutex_);
+        if (!free_.empty()) {
+            key.slot = free_.back();
+            free_.pop_back();
+        } else if (used_ < TableLayout::kSlots) {
+            key.slot = used_++;
+        } else {
+            return Status::error(NIXL_ERR_BACKEND, TableLayout::kSlots,
+                                 " regions are registered; the table has no room for more");
+        }
+    }
+    layout().keys[key.slot].store(key.key, std::memory_order_seq_cst);
+    return key;
+}
+
+void
+RegionTable::close(RegionKey key) {
+    std::uint64_t expected = key.key;
+    layout().keys[key.slot].compare_exchange_strong(expected, 0, std::memory_order_seq_cst);
+}
+
+void
+RegionTable::recycle(RegionKey key) {
+    const LockGuard lock(mutex_);
+    free_.push_back(key.slot);
+}
+
+void
+RegionTable::closeAll() {
+    const LockGuard lock(mutex_);
+    layout().open.store(0, std::memory_order_seq_cst);
+    for (std::uint32_t slot = 0; slot < used_; ++slot)
+        layout().keys[slot].store(0, std::memory_order_seq_cst);
+}
+
+Result<PeerTable>
+PeerTable::map(int fd) {
+    auto mapping = mapForeignMemory(fd, sizeof(TableLayout));
+    if (!mapping.ok())
+        return mapping.status();
+    return PeerTable(std::move(mapping).value());
+}
+
+} // namespace nixl::local

@@ -1,0 +1,112 @@
+// Which registrations of an engine are valid, in memory that its peers read before every batch.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "util/mapped_region.h"
+#include "util/mutex.h"
+#include "util/status.h"
+
+namespace nixl::local {
+
+/// Names one registration. The key is random and new for each, so the name of an ended one never fits again.
+struct RegionKey {
+    std::uint32_t slot = 0;
+    std::uint64_t key = 0;
+};
+
+/// The table's bytes. Sparse: a page exists once a slot in it was used.
+struct TableLayout {
+    static constexpr std::uint32_t kSlots = 1U << 20;
+
+    std::atomic<std::uint64_t> open; ///< 1 while the engine lives
+    std::array<std::uint64_t, 511> reserved;
+    std::array<std::atomic<std::uint64_t>, kSlots> keys; ///< 0: no registration
+};
+
+/// What reads a table, an own one or a peer's.
+class TableView {
+public:
+    explicit TableView(const TableLayout *layout) : layout_(layout) {}
+
+    /// False once the engine has ended.
+    bool
+    open() const {
+        return layout_->open.load(std::memory_order_seq_cst) == 1;
+    }
+
+    /// Whether the registration is still valid. `key` may be anything.
+    bool
+    holds(RegionKey key) const {
+        return key.slot < TableLayout::kSlots && key.key != 0 &&
+               layout_->keys[key.slot].load(std::memory_order_seq_cst) == key.key;
+    }
+
+private:
+    const TableLayout *layout_;
+};
+
+/// An engine's own table. Thread-safe.
+class RegionTable {
+public:
+    static Result<RegionTable> create();
+
+    RegionTable(RegionTable &&other) noexcept : memory_(std::move(other.memory_)) {}
+
+    /// Enters a registration. NIXL_ERR_BACKEND: the table is full.
+    Result<RegionKey> add();
+
+    /// Makes a registration invalid; harmless if it is.
+    void close(RegionKey key);
+
+    /// Lets the slot be used again, once nobody works with the closed registration.
+    void recycle(RegionKey key);
+
+    /// Makes all registrations invalid, and the table itself.
+    void closeAll();
+
+    TableView
+    view() const {
+        return TableView(&layout());
+    }
+
+    int
+    fd() const {
+        return memory_.fd.get();
+    }
+
+private:
+    explicit RegionTable(SharedMemory memory) : memory_(std::move(memory)) {}
+
+    TableLayout &
+    layout() const {
+        return *reinterpret_cast<TableLayout *>(memory_.mapping.data());
+    }
+
+    SharedMemory memory_;
+    Mutex mutex_;
+    std::uint32_t used_ NIXL_GUARDED_BY(mutex_) = 0; // slots from here on were never used
+    std::vector<std::uint32_t> free_ NIXL_GUARDED_BY(mutex_);
+};
+
+/// A peer's table, mapped for reading.
+class PeerTable {
+public:
+    /// NIXL_ERR_MISMATCH: not such a table.
+    static Result<PeerTable> map(int fd);
+
+    TableView
+    view() const {
+        return TableView(reinterpret_cast<const TableLayout *>(mapping_.data()));
+    }
+
+private:
+    explicit PeerTable(MappedRegion mapping) : mapping_(std::move(mapping)) {}
+
+    MappedRegion mapping_;
+};
+
+} // namespace nixl::local

@@ -1,0 +1,16 @@
+// What the engine takes from the options of the process.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace nixl::local {
+
+struct Settings {
+    unsigned threads = 0; ///< 0: chosen from the cores
+    std::chrono::milliseconds connectTimeout{1000};
+    std::chrono::milliseconds quiesceTimeout{5000};
+    std::uint64_t notifMaxBytes = std::uint64_t{256} << 20;
+};
+
+} // namespace nixl::local

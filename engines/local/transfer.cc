@@ -1,0 +1,230 @@
+#include "engines/local/transfer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engines/local/identity.h"
+#include "engines/local/marks.h"
+#include "engines/local/regions.h"
+
+namespace nixl::local {
+
+namespace {
+
+/// What a posting call does itself: less work than waking a thread and waiting for it.
+constexpr std::uint64_t kSmallBytes = 64 << 10;
+constexpr std::size_t kSmallBlocks = 32;
+
+/// The pieces of a batch.
+struct Pieces {
+    std::array<iovec, kBatchPieces> local;
+    std::array<iovec, kBatchPieces> remote;
+    std::size_t count = 0;
+};
+
+iovec
+piece(std::uint64_t address, std::uint64_t length) {
+    return {reinterpret_cast<void *>(address), static_cast<std::size_t>(length)};
+}
+
+} // namespace
+
+Status
+deliverWithin(const Endpoint &from, Endpoint &to, std::string message) {
+    if (!to.table.view().open())
+        return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "agent '", to.agent, "' has ended");
+    if (!to.inbox.push(from.agent, std::move(message)))
+        return Status::error(NIXL_ERR_NOT_ALLOWED, "agent '", to.agent,
+                             "' does not read its notifications: its queue is full");
+    to.signalActivity();
+    return {};
+}
+
+Transfer::Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec)
+    : process_(process), self_(std::move(self)), spec_(spec), starts_(planBatches(spec.blocks)) {}
+
+bool
+Transfer::small() const {
+    return spec_.bytes <= kSmallBytes && spec_.blocks.size() <= kSmallBlocks;
+}
+
+void
+Transfer::start(const Lane &lane, const std::optional<std::string> &message) {
+    const LockGuard lock(mutex_);
+    phase_ = Phase::kCopying;
+    ++run_;
+    lane_ = lane;
+    message_ = message;
+    next_ = 0;
+    stop_ = false;
+    outcome_ = Status();
+}
+
+void
+Transfer::fail(const Status &reason) {
+    const LockGuard lock(mutex_);
+    ++run_;
+    finish(reason);
+}
+
+std::optional<std::size_t>
+Transfer::claim() {
+    const LockGuard lock(mutex_);
+    if (phase_ != Phase::kCopying || stop_ || next_ == batchCount())
+        return std::nullopt;
+    ++underWay_;
+    return next_++;
+}
+
+void
+Transfer::run(std::size_t batch) {
+    Lane lane;
+    {
+        const LockGuard lock(mutex_);
+        lane = lane_;
+    }
+    batchEnded(copy(batch, lane));
+}
+
+/// The protocol of marks.h: first the marks, then the look at keys and life, then the copy.
+Status
+Transfer::copy(std::size_t batch, const Lane &lane) const {
+    const MarkGuard ours(process_.marks());
+    std::optional<MarkGuard> theirs;
+    if (lane.channel)
+        theirs.emplace(lane.channel->marks());
+    NIXL_RETURN_IF_ERROR(lane.alive());
+
+    const BlockPosition start = starts_[batch];
+    const BlockPosition end = starts_[batch + 1];
+    const TableView remoteTable = lane.table();
+    const TableView localTable = self_->table.view();
+    std::uint32_t lastLocal = UINT32_MAX;
+    std::uint32_t lastRemote = UINT32_MAX;
+    Pieces pieces;
+    for (std::size_t i = start.block; i < end.block + (end.offset > 0 ? 1 : 0); ++i) {
+        const Block &block = spec_.blocks[i];
+        if (block.remoteRegion != lastRemote) {
+            lastRemote = block.remoteRegion;
+            if (!remoteTable.holds(static_cast<PeerRegion *>(spec_.remoteRegions[lastRemote].region)->key))
+                return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the memory at ", Hex{block.remote}, " of ",
+                                     lane.description(), " is not registered any more");
+        }
+        if (block.localRegion != lastLocal) {
+            lastLocal = block.localRegion;
+            if (!localTable.holds(static_cast<OwnRegion *>(spec_.localRegions[lastLocal].region)->key))
+                return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the local memory at ", Hex{block.local},
+                                     " is not registered any more");
+        }
+        const std::uint64_t from = i == start.block ? start.offset : 0;
+        const std::uint64_t to = i == end.block ? end.offset : block.length;
+        pieces.local[pieces.count] = piece(block.local + from, to - from);
+        pieces.remote[pieces.count] = piece(block.remote + from, to - from);
+        ++pieces.count;
+    }
+    const auto fault = copyPieces(lane.pid(), spec_.operation, std::span(pieces.local.data(), pieces.count),
+                                  std::span(pieces.remote.data(), pieces.count));
+    if (!fault)
+        return {};
+    NIXL_RETURN_IF_ERROR(lane.alive()); // the better reason
+    const std::size_t index = start.block + fault->piece;
+    const std::uint64_t offset = (fault->piece == 0 ? start.offset : 0) + fault->offset;
+    return explainFault(*fault, spec_.blocks[index], index, offset, lane);
+}
+
+Status
+Transfer::explainFault(const CopyFault &fault, const Block &block, std::size_t index, std::uint64_t offset,
+                       const Lane &lane) const {
+    if (fault.error != EFAULT)
+        return explainDenied(lane.pid(), fault.error).withContext(concat("block ", index));
+    const bool written = fault.remoteSide == (spec_.operation == NIXL_WRITE);
+    const char *denied = written ? " cannot be written" : " cannot be read";
+    if (fault.remoteSide)
+        return Status::error(NIXL_ERR_BACKEND, "block ", index, ": remote address ", Hex{block.remote + offset}, " of ",
+                             lane.description(), denied, ": it is unmapped or protected there");
+    return Status::error(NIXL_ERR_BACKEND, "block ", index, ": local address ", Hex{block.local + offset}, denied,
+                         ": it is unmapped or protected");
+}
+
+void
+Transfer::batchEnded(const Status &status) {
+    Lane lane;
+    std::uint64_t run;
+    std::optional<std::string> message;
+    {
+        const LockGuard lock(mutex_);
+        --underWay_;
+        if (!status.ok()) {
+            stop_ = true;
+            if (outcome_.ok())
+                outcome_ = status;
+        }
+        if (underWay_ > 0 || (!stop_ && next_ < batchCount()))
+            return;
+        if (stop_) {
+            finish(outcome_.ok() ? Status(NIXL_ERR_CANCELED, "canceled") : outcome_);
+        } else if (message_) {
+            phase_ = Phase::kTelling;
+            message = std::move(message_);
+            message_.reset();
+            lane = lane_;
+            run = run_;
+        } else {
+            finish(Status());
+        }
+    }
+    if (message)
+        tell(lane, run, std::move(*message));
+    else
+        self_->signalActivity();
+}
+
+void
+Transfer::tell(const Lane &lane, std::uint64_t run, std::string message) {
+    if (lane.channel)
+        lane.channel->sendThen(message, [self = shared_from_this(), run](const Status &sent) { self->told(run, sent); });
+    else
+        told(run, deliverWithin(*self_, *lane.endpoint, std::move(message)));
+}
+
+void
+Transfer::told(std::uint64_t run, const Status &status) {
+    {
+        const LockGuard lock(mutex_);
+        if (run != run_ || phase_ != Phase::kTelling)
+            return; // canceled meanwhile
+        finish(status);
+    }
+    self_->signalActivity();
+}
+
+void
+Transfer::finish(Status outcome) {
+    phase_ = Phase::kTerminal;
+    outcome_ = std::move(outcome);
+    ended_.notifyAll();
+}
+
+Progress
+Transfer::progress() const {
+    const LockGuard lock(mutex_);
+    if (phase_ != Phase::kTerminal)
+        return {};
+    return {outcome_.code(), outcome_.message()};
+}
+
+bool
+Transfer::cancel(std::chrono::milliseconds patience) {
+    const LockGuard lock(mutex_);
+    if (phase_ == Phase::kIdle || phase_ == Phase::kTerminal)
+        return true;
+    stop_ = true;
+    if (underWay_ == 0)
+        finish(Status(NIXL_ERR_CANCELED, "canceled"));
+    return ended_.waitFor(mutex_, patience, [this]() NIXL_REQUIRES(mutex_) { return phase_ == Phase::kTerminal; });
+}
+
+} // namespace nixl::local

@@ -1,0 +1,87 @@
+// A transfer while it runs: batches, outcome, message.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engines/local/batch_plan.h"
+#include "engines/local/copy_pool.h"
+#include "engines/local/endpoint.h"
+#include "engines/local/host_copy.h"
+#include "engines/local/host_process.h"
+#include "engines/local/lane.h"
+#include "util/mutex.h"
+
+namespace nixl::local {
+
+/// Hands a message to an engine of this process. NIXL_ERR_NOT_ALLOWED: its inbox is full;
+/// NIXL_ERR_REMOTE_DISCONNECT: it has ended.
+Status deliverWithin(const Endpoint &from, Endpoint &to, std::string message);
+
+/// The body of a request; held by the request and by whoever works on it. Thread-safe.
+///
+///   idle --start--> copying --last batch ends--> telling --message on its way--> done
+///                      |                            |
+///                      +--error, cancel: the batches under way end--> failed, canceled
+///
+/// Without a message, or after an error, "telling" is left out. Done, failed and canceled can be started again.
+class Transfer : public CopyJob, public std::enable_shared_from_this<Transfer> {
+public:
+    /// What `spec` points to is valid while the transfer runs.
+    Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec);
+
+    std::size_t
+    batchCount() const {
+        return starts_.size() - 1;
+    }
+
+    /// Whether the calling thread can do it itself in little time.
+    bool small() const;
+
+    /// Begins a run. REQUIRES: none is in progress.
+    void start(const Lane &lane, const std::optional<std::string> &message);
+
+    /// Ends as failed without having begun. REQUIRES: no run is in progress.
+    void fail(const Status &reason);
+
+    std::optional<std::size_t> claim() override;
+    void run(std::size_t batch) override;
+
+    Progress progress() const;
+
+    /// Claims no more and waits for the batches under way. True: terminal.
+    bool cancel(std::chrono::milliseconds patience);
+
+private:
+    enum class Phase { kIdle, kCopying, kTelling, kTerminal };
+
+    Status copy(std::size_t batch, const Lane &lane) const;
+    Status explainFault(const CopyFault &fault, const Block &block, std::size_t index, std::uint64_t offset,
+                        const Lane &lane) const;
+    void batchEnded(const Status &status);
+    void tell(const Lane &lane, std::uint64_t run, std::string message);
+    void told(std::uint64_t run, const Status &status);
+    void finish(Status outcome) NIXL_REQUIRES(mutex_);
+
+    HostProcess &process_;
+    const std::shared_ptr<Endpoint> self_;
+    const TransferSpec spec_;
+    const std::vector<BlockPosition> starts_;
+
+    mutable Mutex mutex_;
+    ConditionVariable ended_; // a batch or the transfer
+    Phase phase_ NIXL_GUARDED_BY(mutex_) = Phase::kIdle;
+    std::uint64_t run_ NIXL_GUARDED_BY(mutex_) = 0; // counts starts, so that a late answer does not end another run
+    Lane lane_ NIXL_GUARDED_BY(mutex_);
+    std::optional<std::string> message_ NIXL_GUARDED_BY(mutex_);
+    std::size_t next_ NIXL_GUARDED_BY(mutex_) = 0;
+    std::size_t underWay_ NIXL_GUARDED_BY(mutex_) = 0;
+    bool stop_ NIXL_GUARDED_BY(mutex_) = false;
+    Status outcome_ NIXL_GUARDED_BY(mutex_);
+};
+
+} // namespace nixl::local

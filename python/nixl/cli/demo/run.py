@@ -1,0 +1,158 @@
+"""The steps of the demo, in order."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from dataclasses import dataclass
+
+from ..progress import Progress
+from . import layout, memory
+from .cache import DIGEST_BYTES
+from .source import Source
+from .supervisor import Supervisor
+from .target import Target
+
+PING_ROUNDS = 2000
+PING_LIMIT_S = 3.0
+
+
+@dataclass
+class Outcome:
+    """Everything there is to report."""
+
+    source: Source
+    backend: str
+    seed: int
+    merge: bool
+    repeat: int
+    block_bytes: int
+    blocks: int
+    out: str | None
+    requests: int = 0
+    sha256: str = ""
+    write_path: dict | None = None
+    read_path: dict | None = None
+    write_s: float = 0.0
+    read_s: float = 0.0
+    notification: dict | None = None
+    difference: str = ""
+
+    @property
+    def verified(self) -> bool:
+        return not self.difference
+
+    @property
+    def moved_bytes(self) -> int:
+        """In one direction, once."""
+        return self.blocks * self.block_bytes
+
+
+def run(args: argparse.Namespace, source: Source, target: Target, progress: Progress) -> Outcome:
+    """Raises Refused or Failed; wrong bytes are an outcome, told by `difference`."""
+    blocks = layout.block_count(source.bytes, args.block_size)
+    places = blocks + layout.SPARE_BLOCKS
+    memory.check(memory.needed(blocks, places, args.block_size), memory.available())
+    order = layout.in_order(blocks) if args.merge else layout.scattered(blocks, places, args.seed)
+    outcome = Outcome(
+        source, args.backend, args.seed, args.merge, args.repeat, args.block_size, blocks, args.out,
+        requests=len(layout.request_spans(blocks)),
+    )  # fmt: skip
+    with Supervisor(args.timeout) as team:
+        _move(team, outcome, order, places, progress)
+        outcome.difference = _check(team, outcome, progress)
+        if target.path and outcome.verified:
+            progress.begin("save", source.bytes)
+            team.order({"decode": ("save", {"path": target.path})}, "decode", progress.update)
+            progress.end()
+    return outcome
+
+
+def _move(team: Supervisor, outcome: Outcome, order: list[int], places: int, progress: Progress) -> None:
+    """Both processes get ready and learn about each other; then WRITE, then READ."""
+    source, blocks, block_bytes = outcome.source, outcome.blocks, outcome.block_bytes
+    start = ("start", {"backend": outcome.backend})
+    team.order({"prefill": start, "decode": start})
+
+    progress.begin("prefill reads", source.bytes)
+    ready = team.order(
+        {
+            "prefill": ("load", {"source": source, "blocks": blocks, "block_bytes": block_bytes}),
+            "decode": ("allocate", {"places": places, "block_bytes": block_bytes}),
+        },
+        "prefill",
+        progress.update,
+    )
+    progress.end()
+    outcome.sha256 = ready["prefill"]["sha256"]
+
+    # Here the metadata travels through the supervisor's pipes; any way that programs have will do.
+    team.order(
+        {
+            "prefill": ("connect", {"metadata": ready["decode"]["metadata"]}),
+            "decode": ("connect", {"metadata": ready["prefill"]["metadata"]}),
+        }
+    )
+    pings = ("measure_pings", {"rounds": PING_ROUNDS, "limit_s": PING_LIMIT_S})
+    outcome.notification = team.order({"prefill": pings, "decode": ("answer_pings", {})})["prefill"]
+
+    team.ask("decode", "use_layout", order=order, length=source.bytes)
+    outcome.write_path = team.ask(
+        "prefill", "prepare_writes", address=ready["decode"]["address"], places=places, order=order
+    )
+    outcome.read_path = team.ask("decode", "prepare_reads", address=ready["prefill"]["address"])
+    outcome.write_s = _transfer(team, outcome, "WRITE", "prefill", "write", "decode", progress)
+    outcome.read_s = _transfer(team, outcome, "READ", "decode", "read_back", "prefill", progress)
+
+
+def _transfer(
+    team: Supervisor, outcome: Outcome, operation: str, poster: str, name: str, other: str, progress: Progress
+) -> float:
+    """One side moves everything while the other waits for the notifications; the median of the seconds."""
+    sizes = [len(span) * outcome.block_bytes for span in layout.request_spans(outcome.blocks)]
+    progress.begin(f"{poster} {operation}s", outcome.moved_bytes * outcome.repeat)
+    results = team.order(
+        {
+            poster: (name, {"repeat": outcome.repeat}),
+            other: ("await_transfers", {"operation": operation, "sizes": sizes, "repeat": outcome.repeat}),
+        },
+        poster,
+        progress.update,
+    )
+    progress.end()
+    return statistics.median(results[poster])
+
+
+def _check(team: Supervisor, outcome: Outcome, progress: Progress) -> str:
+    """Compares what both processes hold now with what was read from the file; "" if all is right."""
+    for area, operation in (("written", "WRITE"), ("read", "READ")):
+        progress.begin(f"check {operation}", outcome.source.bytes)
+        orders = {"decode": ("check", {"area": area})}
+        if area == "read":
+            orders["prefill"] = ("check", {})
+        found = team.order(orders, "decode", progress.update)
+        progress.end()
+        if found.get("prefill", outcome.sha256) != outcome.sha256:
+            return "prefill's cache is not what was read from the file any more"
+        if found["decode"] != outcome.sha256:
+            return f"{operation}: {_where(team, outcome, area)}"
+    return ""
+
+
+def _where(team: Supervisor, outcome: Outcome, area: str) -> str:
+    """Names the first byte of decode's area that differs from prefill's cache, and how many blocks do."""
+    mine, theirs = team.ask("prefill", "block_digests"), team.ask("decode", "block_digests", area=area)
+    wrong = [
+        i for i in range(outcome.blocks)
+        if mine[i * DIGEST_BYTES : (i + 1) * DIGEST_BYTES] != theirs[i * DIGEST_BYTES : (i + 1) * DIGEST_BYTES]
+    ]  # fmt: skip
+    if not wrong:
+        return "decode's SHA-256 is wrong, although its blocks are right now"
+    block = wrong[0]
+    right = team.ask("prefill", "block_bytes", block=block)
+    got = team.ask("decode", "block_bytes", area=area, block=block)
+    inside = next((i for i, (a, b) in enumerate(zip(right, got)) if a != b), 0)
+    return (
+        f"{len(wrong)} of {outcome.blocks} blocks differ, first at byte {block * outcome.block_bytes + inside} "
+        f"of the file (block {block}, byte {inside} of it)"
+    )

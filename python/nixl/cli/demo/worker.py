@@ -1,0 +1,66 @@
+"""What runs in each of the two processes: a loop that takes orders from the supervisor's pipe.
+
+Started as a file, with the role, the pipe's descriptor and the supervisor's process id as arguments.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":
+    # Python put this file's folder in front of the search path; what belongs there is the folder of the package.
+    from os.path import abspath, dirname
+
+    sys.path[0] = dirname(dirname(dirname(dirname(abspath(__file__)))))
+
+import ctypes
+import os
+import signal
+import traceback
+from multiprocessing.connection import Connection
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(role: str, descriptor: int, supervisor: int) -> None:
+    end_with(supervisor)
+    # The library tells about every agent at level INFO; here only what is wrong is of interest.
+    os.environ.setdefault("NIXL_LOG_LEVEL", "WARN")
+    serve(role, Connection(descriptor))
+
+
+def end_with(supervisor: int) -> None:
+    """Asks the system to kill this process when the supervisor ends, however that happens."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(1)  # it ended before we asked
+
+
+def serve(role: str, link: Connection) -> None:
+    """Carries out orders (name, arguments) until "quit"; answers with ("result" | "refused" | "failed", value)."""
+    from nixl.cli.demo.decode import Decode
+    from nixl.cli.demo.errors import Failed, Refused
+    from nixl.cli.demo.prefill import Prefill
+
+    participant = {"prefill": Prefill, "decode": Decode}[role](lambda done: link.send(("progress", done)))
+    while True:
+        order, arguments = link.recv()
+        if order == "quit":
+            return
+        try:
+            answer = ("result", getattr(participant, order)(**arguments))
+        except Refused as error:
+            answer = ("refused", str(error))
+        except MemoryError:
+            answer = ("refused", f"too little memory: {role} got none for '{order}'")
+        except Failed as error:
+            answer = ("failed", str(error))
+        except Exception as error:
+            if os.environ.get("NIXL_LOG_LEVEL", "").upper() in ("DEBUG", "TRACE"):
+                traceback.print_exc()
+            answer = ("failed", f"{type(error).__name__}: {error}")
+        link.send(answer)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,158 @@
+#include "agent/agent_state.h"
+
+#include "engine/process_registry.h"
+#include "util/concat.h"
+#include "util/log.h"
+#include "util/random.h"
+
+using nixl::BackendList;
+using nixl::BackendPtr;
+using nixl::concat;
+using nixl::Result;
+using nixl::Status;
+
+namespace {
+
+nixl::Incarnation
+newIncarnation() {
+    nixl::Incarnation incarnation;
+    nixl::randomBytes(incarnation.data(), incarnation.size());
+    return incarnation;
+}
+
+std::uint64_t
+totalBytes(const nixl_reg_dlist_t &descs) {
+    std::uint64_t bytes = 0;
+    for (const nixlBlobDesc &desc : descs)
+        bytes += desc.len;
+    return bytes;
+}
+
+} // namespace
+
+std::optional<std::string>
+nixl::wantedNotification(const nixl_opt_args_t *args) {
+    if (!args)
+        return std::nullopt;
+    if (args->notif)
+        return args->notif;
+    return args->hasNotif ? std::optional<std::string>(args->notifMsg) : std::nullopt;
+}
+
+nixlAgentData::nixlAgentData(const std::string &name_, const nixlAgentConfig &config_,
+                             std::shared_ptr<const nixl::Options> options_,
+                             std::unique_ptr<nixl::Telemetry> telemetry_,
+                             std::shared_ptr<nixl::EngineRegistry> registry)
+    : name(name_), config(config_), options(std::move(options_)), incarnation(newIncarnation()),
+      telemetry(std::move(telemetry_)), backends(std::move(registry)), peers(name_) {}
+
+Result<std::unique_ptr<nixlAgentData>>
+nixlAgentData::create(const std::string &name, const nixlAgentConfig &config) {
+    if (name.empty())
+        return Status::error(NIXL_ERR_INVALID_PARAM, "Agent needs a non-empty name");
+    auto options = nixl::loadOptions();
+    if (!options.ok())
+        return options.status();
+    const nixl::Options &settings = *options.value();
+    if (!settings.etcdEndpoints.empty() && !settings.tcpStoreEndpoint.empty())
+        return Status::error(NIXL_ERR_INVALID_PARAM,
+                             "NIXL_ETCD_ENDPOINTS and NIXL_TCPSTORE_ENDPOINT are both set; an agent has one store");
+    if (config.useListenThread)
+        NIXL_LOG(kWarn, "agent '", name, "' asks for a metadata listener on port ", config.listenPort,
+                 ", which this build does not have: peers' metadata must be handed over by the program");
+    auto telemetry = nixl::Telemetry::create(name, config.captureTelemetry, settings);
+    if (!telemetry.ok())
+        return telemetry.status().withContext("telemetry");
+    auto registry = nixl::processRegistry(settings.pluginDir);
+    return std::unique_ptr<nixlAgentData>(new nixlAgentData(name, config, std::move(options).value(),
+                                                            std::move(telemetry).value(), std::move(registry)));
+}
+
+nixlAgentData::~nixlAgentData() {
+    for (std::shared_ptr<nixlXferReqH> &request : requests.clear()) {
+        if (request->release(options->localQuiesceTimeout))
+            continue;
+        NIXL_LOG(kError, "agent '", name, "' ends while a transfer cannot be stopped; its memory must stay mapped");
+        // The engine still works on it: it stays, with all that it uses, until the process ends.
+        new std::shared_ptr<nixlXferReqH>(std::move(request));
+    }
+    lists.clear();
+    const Status status = memory.removeAll([this](const nixl::LocalEntryPtr &entry) { return quiesce(entry); });
+    if (!status.ok())
+        NIXL_LOG(kError, "agent '", name, "' ends: ", status.message());
+    peers.clear();
+    backends.clear();
+}
+
+nixl::EngineConfig
+nixlAgentData::engineConfig(const nixl_b_params_t &params) const {
+    nixl::EngineConfig engine;
+    engine.agentName = name;
+    engine.params = params;
+    engine.progressThread = config.useProgThread;
+    engine.progressDelay = std::chrono::microseconds(config.pthrDelay);
+    engine.syncMode = config.syncMode;
+    engine.telemetry = telemetry != nullptr;
+    engine.options = options;
+    return engine;
+}
+
+Status
+nixlAgentData::registerMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *args) {
+    auto named = backends.named(args);
+    if (!named.ok())
+        return named.status();
+    const bool chosen = args && !args->backends.empty();
+    const std::string kind = nixlEnumStrings::memTypeStr(descs.getType());
+    BackendList candidates;
+    for (const BackendPtr &backend : named.value()) {
+        if (chosen || backend->takes(descs.getType()))
+            candidates.push_back(backend);
+    }
+    if (candidates.empty())
+        return Status::error(NIXL_ERR_NOT_FOUND, "no backend of this agent takes ", kind,
+                             backends.all().empty() ? " (it has none)" : "");
+    if (descs.isEmpty())
+        return Status::error(NIXL_ERR_BACKEND, "there is nothing to register: the list is empty");
+    if (Status status = nixl::checkRanges(descs); !status.ok())
+        return status;
+    std::string reasons;
+    bool registered = false;
+    for (const BackendPtr &backend : candidates) {
+        const Status status = backend->takes(descs.getType())
+                                  ? memory.add(backend, descs)
+                                  : Status::error(NIXL_ERR_BACKEND, backend->type(), " does not take ", kind);
+        registered |= status.ok();
+        if (!status.ok())
+            reasons += (reasons.empty() ? "" : "; ") + status.message();
+    }
+    if (!registered)
+        return Status(NIXL_ERR_BACKEND, reasons);
+    if (!reasons.empty())
+        NIXL_LOG(kInfo, "registerMem: ", reasons);
+    if (telemetry)
+        telemetry->recordRegistered(totalBytes(descs));
+    return {};
+}
+
+Status
+nixlAgentData::deregisterMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *args) {
+    auto named = backends.named(args);
+    if (!named.ok())
+        return named.status();
+    const bool chosen = args && !args->backends.empty();
+    const BackendList candidates = chosen ? named.value() : memory.backendsWith(descs.getType());
+    NIXL_RETURN_IF_ERROR(memory.remove(candidates, descs, chosen,
+                                       [this](const nixl::LocalEntryPtr &entry) { return quiesce(entry); }));
+    if (telemetry)
+        telemetry->recordDeregistered(totalBytes(descs));
+    return {};
+}
+
+/// Ends the posted requests that use `entry`.
+Status
+nixlAgentData::quiesce(const nixl::LocalEntryPtr &entry) {
+    for (const std::shared_ptr<nixlXferReqH> &request : requests.all())
+        NIXL_RETURN_IF_ERROR(request->quiesce(*entry, options->localQuiesceTimeout));
+    return {};
+}

@@ -1,0 +1,111 @@
+// The state of an agent and what it does; nixlAgent (agent.cc) only checks handles and translates statuses.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/backend_table.h"
+#include "agent/handle_table.h"
+#include "agent/local_memory.h"
+#include "agent/peers.h"
+#include "agent/prepared_list.h"
+#include "agent/transfer.h"
+#include "nixl.h"
+#include "telemetry/telemetry.h"
+#include "util/fork_guard.h"
+#include "util/options.h"
+#include "util/status.h"
+#include "wire/metadata_blob.h"
+
+/// Thread-safe: every part has its own lock, and no lock is held while an engine is called that may wait.
+class nixlAgentData {
+public:
+    /// NIXL_ERR_INVALID_PARAM: the name or a setting; NIXL_ERR_NOT_FOUND: the telemetry exporter.
+    static nixl::Result<std::unique_ptr<nixlAgentData>> create(const std::string &name, const nixlAgentConfig &config);
+
+    /// Ends transfers, registrations, peers and engines, in this order. In a forked child, does nothing.
+    ~nixlAgentData();
+
+    // ---- Memory ----
+    nixl::Status registerMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *args);
+    nixl::Status deregisterMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *args);
+
+    // ---- Transfers ----
+    /// `out` is nullptr if no engine has all blocks; other failures leave it alone.
+    nixl::Status prepare(const std::string &agentName, const nixl::BlockInput &input, const nixl_opt_args_t *args,
+                         nixlDlistH *&out);
+    nixl::Result<nixlXferReqH *> make(nixl_xfer_op_t operation, const nixlDlistH *local,
+                                      std::span<const int> localIndices, const nixlDlistH *remote,
+                                      std::span<const int> remoteIndices, const nixl_opt_args_t *args);
+    nixl::Result<nixlXferReqH *> create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local,
+                                        const nixl_xfer_dlist_t &remote, const std::string &agentName,
+                                        const nixl_opt_args_t *args);
+    nixl::Progress post(nixlXferReqH &request, const nixl_opt_args_t *args);
+    nixl::Progress status(nixlXferReqH &request);
+
+    // ---- Peers ----
+    nixl::Status connect(const std::string &agentName, const nixl_opt_args_t *args);
+    nixl::Result<nixl_blob_t> fullMetadata() const;
+    nixl::Result<nixl_blob_t> partialMetadata(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *args) const;
+    nixl::Status checkRemote(const std::string &agentName, const nixl_xfer_dlist_t &descs) const;
+    nixl::Status takeNotifications(nixl_notifs_t &out, const nixl_opt_args_t *args);
+    nixl::Status notify(const std::string &agentName, const nixl_blob_t &message, const nixl_opt_args_t *args);
+    /// Always an error: why views of these lists cannot be made.
+    nixl::Status refuseMemView(const std::vector<std::string> &agents, nixl_mem_t memory,
+                               const nixl_opt_args_t *args) const;
+
+    /// Configuration for a new engine with these parameters.
+    nixl::EngineConfig engineConfig(const nixl_b_params_t &params) const;
+
+    // Constant after construction; the parts lock themselves.
+    const std::string name;
+    const nixlAgentConfig config;
+    const std::shared_ptr<const nixl::Options> options;
+    const nixl::Incarnation incarnation;
+    const nixl::ForkGuard fork;
+    const std::unique_ptr<nixl::Telemetry> telemetry; ///< null: off; used by requests
+    nixl::BackendTable backends;
+    nixl::LocalMemory memory;
+    nixl::Peers peers;
+    nixl::HandleTable<nixlDlistH> lists;
+    nixl::HandleTable<nixlXferReqH> requests;
+
+private:
+    nixlAgentData(const std::string &name, const nixlAgentConfig &config,
+                  std::shared_ptr<const nixl::Options> options, std::unique_ptr<nixl::Telemetry> telemetry,
+                  std::shared_ptr<nixl::EngineRegistry> registry);
+
+    /// One way to pair two ends: an engine with both lists.
+    struct Pairing {
+        nixl::BackendPtr backend;
+        std::optional<nixl::PeerLink> link; ///< nullopt: loop-back
+        const nixl::ResolvedList *local;
+        const nixl::ResolvedList *remote;
+    };
+
+    /// What make and create have in common once both lists are resolved.
+    struct Ends {
+        nixl_xfer_op_t operation;
+        nixl_mem_t localMemory, remoteMemory;
+        nixl::PeerPtr peer; ///< null: loop-back
+        std::optional<std::span<const int>> localIndices, remoteIndices;
+        std::string customParam;
+    };
+
+    nixl::Result<nixlXferReqH *> plan(const Ends &ends, const std::vector<Pairing> &pairings,
+                                      std::vector<nixlPathOption> excluded, const nixl_opt_args_t *args);
+    nixl::Status quiesce(const nixl::LocalEntryPtr &entry);
+    void encodeSections(const std::vector<nixl::LocalSection> &sections, nixl::MetadataBlob &blob) const;
+    nixl::Status encodeConnections(const nixl::BackendList &from, nixl::MetadataBlob &blob) const;
+    void dropIfDisconnected(const nixlXferReqH &request, const nixl::Progress &progress);
+};
+
+namespace nixl {
+
+/// The notification that optional arguments ask for.
+std::optional<std::string> wantedNotification(const nixl_opt_args_t *args);
+
+} // namespace nixl

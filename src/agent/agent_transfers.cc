@@ -1,0 +1,262 @@
+// Preparing lists, making and posting requests.
+#include <algorithm>
+
+#include "agent/agent_state.h"
+#include "util/concat.h"
+#include "util/log.h"
+
+using nixl::BackendList;
+using nixl::BackendPtr;
+using nixl::concat;
+using nixl::Progress;
+using nixl::ResolvedList;
+using nixl::Result;
+using nixl::Side;
+using nixl::Status;
+
+namespace {
+
+bool
+contains(const BackendList &backends, const nixlBackendH *backend) {
+    return std::any_of(backends.begin(), backends.end(),
+                       [&](const BackendPtr &candidate) { return candidate.get() == backend; });
+}
+
+void
+add(std::string &reasons, const std::string &reason) {
+    reasons += (reasons.empty() ? "" : "; ") + reason;
+}
+
+/// Counts and lengths of two lists that are to be paired one to one.
+Status
+checkPairs(const nixl_xfer_dlist_t &local, const nixl_xfer_dlist_t &remote) {
+    if (local.descCount() != remote.descCount())
+        return Status::error(NIXL_ERR_INVALID_PARAM, local.descCount(), " local and ", remote.descCount(),
+                             " remote descriptors cannot be paired");
+    for (int i = 0; i < local.descCount(); ++i) {
+        if (local[i].len != remote[i].len)
+            return Status::error(NIXL_ERR_INVALID_PARAM, "the descriptors at position ", i,
+                                 " differ in length: ", local[i].len, " local, ", remote[i].len, " remote");
+    }
+    return {};
+}
+
+} // namespace
+
+Status
+nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &input, const nixl_opt_args_t *args,
+                       nixlDlistH *&out) {
+    auto named = backends.named(args);
+    if (!named.ok())
+        return named.status();
+    auto list = std::make_shared<nixlDlistH>();
+    list->memory = input.memory;
+    list->side = agentName.empty() ? Side::kLocal : agentName == name ? Side::kLoopback : Side::kRemote;
+    if (list->side == Side::kRemote) {
+        list->peer = peers.find(agentName);
+        if (!list->peer)
+            return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
+    }
+    const BackendList candidates = args && !args->backends.empty() ? named.value()
+                                   : list->peer ? peers.backendsWith(*list->peer, input.memory)
+                                                : memory.backendsWith(input.memory);
+    if (candidates.empty())
+        return Status::error(NIXL_ERR_NOT_FOUND, list->peer ? concat("'", agentName, "'") : "this agent",
+                             " has no ", nixlEnumStrings::memTypeStr(input.memory), " registered");
+    out = nullptr;
+    std::string reasons;
+    for (const BackendPtr &backend : candidates) {
+        if (list->side == Side::kLoopback && !backend->capabilities().local) {
+            add(reasons, concat(backend->type(), " does not move data within an agent"));
+            continue;
+        }
+        auto resolved = list->peer ? resolve(input, peers, *list->peer, backend) : resolve(input, memory, backend);
+        if (resolved.ok())
+            list->lists.push_back(std::move(resolved).value());
+        else
+            add(reasons, resolved.status().message());
+    }
+    if (list->lists.empty())
+        return Status(NIXL_ERR_NOT_FOUND, reasons);
+    out = lists.add(std::move(list));
+    return {};
+}
+
+Result<nixlXferReqH *>
+nixlAgentData::make(nixl_xfer_op_t operation, const nixlDlistH *localHandle, std::span<const int> localIndices,
+                    const nixlDlistH *remoteHandle, std::span<const int> remoteIndices, const nixl_opt_args_t *args) {
+    const auto local = lists.find(localHandle), remote = lists.find(remoteHandle);
+    if (!local || !remote)
+        return Status::error(NIXL_ERR_INVALID_PARAM, "the ", local ? "remote" : "local",
+                             " side is not a prepared list of this agent (null, or released)");
+    if (local->side != Side::kLocal)
+        return Status::error(NIXL_ERR_INVALID_PARAM, "the local side was prepared for the remote end (agent '",
+                             local->peer ? local->peer->name : name, "')");
+    if (remote->side == Side::kLocal)
+        return Status::error(NIXL_ERR_INVALID_PARAM, "the remote side was prepared for the local end");
+    if (localIndices.empty() || localIndices.size() != remoteIndices.size())
+        return Status::error(NIXL_ERR_INVALID_PARAM, localIndices.size(), " local and ", remoteIndices.size(),
+                             " remote indices: the counts must be equal and not zero");
+    auto named = backends.named(args);
+    if (!named.ok())
+        return named.status();
+    if (remote->peer && !remote->peer->live.load())
+        return Status::error(NIXL_ERR_NOT_FOUND, "stale: the metadata of '", remote->peer->name,
+                             "' that the remote list was prepared with is gone");
+    std::vector<Pairing> pairings;
+    std::vector<nixlPathOption> excluded;
+    for (const BackendPtr &backend : backends.all()) {
+        const ResolvedList *here = local->of(backend.get()), *there = remote->of(backend.get());
+        const char *reason = !contains(named.value(), backend.get()) ? "the call did not name it"
+                             : !here                                 ? "it has no list of the local side"
+                             : !there                                ? "it has no list of the remote side"
+                                                                     : nullptr;
+        std::optional<nixl::PeerLink> link = remote->peer ? peers.link(*remote->peer, backend.get()) : std::nullopt;
+        if (!reason && remote->peer && !link)
+            reason = "the peer has no connection for it";
+        if (reason)
+            excluded.push_back({backend->type(), "", false, reason});
+        else
+            pairings.push_back({backend, std::move(link), here, there});
+    }
+    if (pairings.empty()) {
+        std::string reasons;
+        for (const nixlPathOption &option : excluded)
+            add(reasons, concat(option.backend, ": ", option.reason));
+        return Status::error(NIXL_ERR_INVALID_PARAM, "no backend in common: ", reasons);
+    }
+    const Ends ends{operation, local->memory, remote->memory, remote->peer, localIndices, remoteIndices, {}};
+    return plan(ends, pairings, std::move(excluded), args);
+}
+
+Result<nixlXferReqH *>
+nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local, const nixl_xfer_dlist_t &remote,
+                      const std::string &agentName, const nixl_opt_args_t *args) {
+    NIXL_RETURN_IF_ERROR(checkPairs(local, remote));
+    const nixl::PeerPtr peer = agentName == name ? nullptr : peers.find(agentName);
+    if (!peer && agentName != name)
+        return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
+    auto named = backends.named(args);
+    if (!named.ok())
+        return named.status();
+    std::vector<ResolvedList> resolved;
+    resolved.reserve(2 * backends.all().size());
+    std::vector<Pairing> pairings;
+    std::vector<nixlPathOption> excluded;
+    std::string reasons;
+    for (const BackendPtr &backend : backends.all()) {
+        const auto exclude = [&](std::string reason) {
+            add(reasons, concat(backend->type(), ": ", reason));
+            excluded.push_back({backend->type(), "", false, std::move(reason)});
+        };
+        if (!contains(named.value(), backend.get())) {
+            exclude("the call did not name it");
+            continue;
+        }
+        std::optional<nixl::PeerLink> link;
+        if (peer) {
+            link = peers.link(*peer, backend.get());
+            if (!link) {
+                exclude("the peer has no connection for it");
+                continue;
+            }
+        } else if (!backend->capabilities().local) {
+            exclude("it does not move data within an agent");
+            continue;
+        }
+        auto here = resolve(nixl::BlockInput(local), memory, backend);
+        if (!here.ok()) {
+            exclude("local side: " + here.status().message());
+            continue;
+        }
+        const nixl::BlockInput remoteInput(remote);
+        auto there = peer ? resolve(remoteInput, peers, *peer, backend) : resolve(remoteInput, memory, backend);
+        if (!there.ok()) {
+            exclude("remote side: " + there.status().message());
+            continue;
+        }
+        resolved.push_back(std::move(here).value());
+        resolved.push_back(std::move(there).value());
+        pairings.push_back({backend, std::move(link), &resolved[resolved.size() - 2], &resolved.back()});
+    }
+    if (pairings.empty())
+        return Status::error(NIXL_ERR_NOT_FOUND, "no backend has the memory of both sides",
+                             reasons.empty() ? " (the agent has none)" : ": " + reasons);
+    const Ends ends{operation, local.getType(), remote.getType(), peer, std::nullopt, std::nullopt,
+                    args ? args->customParam : nixl_blob_t()};
+    return plan(ends, pairings, std::move(excluded), args);
+}
+
+/// Picks the path, builds the blocks for it and prepares the request.
+Result<nixlXferReqH *>
+nixlAgentData::plan(const Ends &ends, const std::vector<Pairing> &pairings, std::vector<nixlPathOption> excluded,
+                    const nixl_opt_args_t *args) {
+    const auto pair = [&](const Pairing &pairing) {
+        return pairBlocks(*pairing.local, ends.localIndices, *pairing.remote, ends.remoteIndices,
+                          !(args && args->skipDescMerge));
+    };
+    // Engines may see other regions and so merge otherwise, but hardly by enough to change the choice.
+    auto blocks = pair(pairings.front());
+    if (!blocks.ok())
+        return blocks.status();
+    std::vector<nixl::PlanCandidate> candidates;
+    for (const Pairing &pairing : pairings)
+        candidates.push_back({pairing.backend, pairing.link ? pairing.link->peer.get() : nullptr});
+    nixl::TransferParts parts;
+    parts.notification = nixl::wantedNotification(args);
+    auto chosen = choosePath({ends.operation, ends.localMemory, ends.remoteMemory, blocks.value().blocks.size(),
+                              blocks.value().bytes, parts.notification.has_value()},
+                             candidates, std::move(excluded));
+    if (!chosen.ok()) {
+        if (chosen.status().code() == NIXL_ERR_REMOTE_DISCONNECT && ends.peer)
+            peers.drop(ends.peer);
+        return chosen.status();
+    }
+    const Pairing &pairing = pairings[chosen.value().chosen];
+    if (chosen.value().chosen != 0) {
+        blocks = pair(pairing);
+        if (!blocks.ok())
+            return blocks.status();
+    }
+    parts.operation = ends.operation;
+    parts.localMemory = ends.localMemory;
+    parts.remoteMemory = ends.remoteMemory;
+    parts.peerName = ends.peer ? ends.peer->name : name;
+    parts.peer = ends.peer;
+    parts.link = pairing.link;
+    parts.backend = pairing.backend;
+    parts.blocks = std::move(blocks).value();
+    parts.plan = std::move(chosen).value();
+    parts.customParam = ends.customParam;
+    NIXL_LOG(kDebug, "request with '", parts.peerName, "': ", parts.blocks.blocks.size(), " blocks by ",
+             parts.backend->type(), ", ", parts.plan.path.lane, " (", parts.plan.path.reason, ")");
+    auto request = nixlXferReqH::create(std::move(parts), telemetry.get());
+    if (!request.ok())
+        return request.status();
+    NIXL_RETURN_IF_ERROR(request.value()->checkLive());
+    return requests.add(std::move(request).value());
+}
+
+Progress
+nixlAgentData::post(nixlXferReqH &request, const nixl_opt_args_t *args) {
+    std::optional<std::optional<std::string>> change;
+    if (args)
+        change.emplace(nixl::wantedNotification(args));
+    Progress progress = request.post(change);
+    dropIfDisconnected(request, progress);
+    return progress;
+}
+
+Progress
+nixlAgentData::status(nixlXferReqH &request) {
+    Progress progress = request.status();
+    dropIfDisconnected(request, progress);
+    return progress;
+}
+
+/// A peer that an engine reports as gone is forgotten, as if it had been invalidated.
+void
+nixlAgentData::dropIfDisconnected(const nixlXferReqH &request, const Progress &progress) {
+    if (progress.code == NIXL_ERR_REMOTE_DISCONNECT && request.peer() && request.peer()->live.load())
+        peers.drop(request.peer());
+}

@@ -1,0 +1,312 @@
+#include "agent/local_memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "util/log.h"
+#include "util/random.h"
+
+namespace nixl {
+
+namespace {
+
+constexpr std::size_t kUnbounded = std::numeric_limits<std::size_t>::max();
+
+bool
+isMemory(nixl_mem_t memory) {
+    return memory == DRAM_SEG || memory == VRAM_SEG;
+}
+
+/// Equal ranges of a list with their number, in the order of first appearance.
+std::vector<std::pair<nixlBasicDesc, std::size_t>>
+countRanges(const nixl_reg_dlist_t &descs) {
+    std::vector<std::pair<nixlBasicDesc, std::size_t>> counted;
+    std::map<nixlBasicDesc, std::size_t> positions;
+    for (const nixlBlobDesc &desc : descs) {
+        const nixlBasicDesc range = normalized(descs.getType(), desc);
+        const auto [position, fresh] = positions.emplace(range, counted.size());
+        if (fresh)
+            counted.emplace_back(range, 1);
+        else
+            ++counted[position->second].second;
+    }
+    return counted;
+}
+
+Result<LocalEntryPtr>
+registerOne(const BackendPtr &backend, nixl_mem_t memory, const nixlBlobDesc &desc) {
+    Engine &engine = backend->engine();
+    const nixlBlobDesc range(normalized(memory, desc), desc.metaInfo);
+    auto region = engine.registerRegion(range, memory);
+    if (!region.ok())
+        return region.status();
+    auto entry = std::make_shared<LocalEntry>(range, memory, backend);
+    entry->region = std::move(region).value();
+    entry->key = randomKey();
+    Status failure;
+    if (backend->capabilities().local) {
+        auto loopback = engine.loopbackRegion(*entry->region, range, memory);
+        if (loopback.ok())
+            entry->loopback = std::move(loopback).value();
+        else
+            failure = loopback.status();
+    }
+    if (failure.ok() && backend->capabilities().remote) {
+        auto data = engine.publicData(*entry->region);
+        if (data.ok())
+            entry->publicData = std::move(data).value();
+        else
+            failure = data.status();
+    }
+    if (failure.ok())
+        return entry;
+    entry->loopback.reset();
+    (void)engine.deregisterRegion(*entry->region);
+    return failure;
+}
+
+} // namespace
+
+nixlBasicDesc
+normalized(nixl_mem_t memory, const nixlBasicDesc &desc) {
+    nixlBasicDesc range = desc;
+    if (range.len == 0 && !isMemory(memory))
+        range.len = kUnbounded;
+    return range;
+}
+
+Status
+checkRanges(const nixl_reg_dlist_t &descs) {
+    const nixl_mem_t memory = descs.getType();
+    for (int i = 0; i < descs.descCount(); ++i) {
+        const nixlBasicDesc range = normalized(memory, descs[i]);
+        if (range.len == 0)
+            return Status::error(NIXL_ERR_INVALID_PARAM, "descriptor ", i, ", ", describe(memory, range),
+                                 ": the length is zero");
+        if (range.len != kUnbounded && range.addr > kUnbounded - (range.len - 1))
+            return Status::error(NIXL_ERR_INVALID_PARAM, "descriptor ", i, ", ", describe(memory, range),
+                                 ": address + length wraps");
+        if (range.len == kUnbounded && isMemory(memory))
+            return Status::error(NIXL_ERR_INVALID_PARAM, "descriptor ", i, ", ", describe(memory, range),
+                                 ": the length is larger than any memory");
+    }
+    return {};
+}
+
+const LocalMemory::Section *
+LocalMemory::find(const nixlBackendH *backend, nixl_mem_t memory) const {
+    for (const auto &section : sections_) {
+        if (section->backend.get() == backend && section->memory == memory)
+            return section.get();
+    }
+    return nullptr;
+}
+
+Status
+LocalMemory::add(const BackendPtr &backend, const nixl_reg_dlist_t &descs) {
+    std::vector<LocalEntryPtr> entries;
+    entries.reserve(static_cast<std::size_t>(descs.descCount()));
+    for (int i = 0; i < descs.descCount(); ++i) {
+        auto entry = registerOne(backend, descs.getType(), descs[i]);
+        if (entry.ok()) {
+            entries.push_back(std::move(entry).value());
+            continue;
+        }
+        for (const LocalEntryPtr &done : entries) {
+            done->loopback.reset();
+            (void)backend->engine().deregisterRegion(*done->region);
+        }
+        return entry.status().withContext(
+            concat(backend->type(), " refuses descriptor ", i, ", ", describe(descs.getType(), descs[i])));
+    }
+    WriteLock lock(mutex_);
+    auto *section = const_cast<Section *>(find(backend.get(), descs.getType()));
+    if (!section) {
+        sections_.push_back(std::make_unique<Section>(Section{backend, descs.getType(), {}, {}}));
+        section = sections_.back().get();
+    }
+    for (const LocalEntryPtr &entry : entries)
+        entry->age = section->index.insert(entry->desc, entry);
+    ++epoch_;
+    return {};
+}
+
+std::size_t
+LocalMemory::countOf(const Section &section, const nixlBasicDesc &range) const {
+    const auto closing = std::count_if(section.closing.begin(), section.closing.end(),
+                                       [&](const LocalEntryPtr &entry) { return entry->desc == range; });
+    return section.index.exact(range).size() + static_cast<std::size_t>(closing);
+}
+
+/// Closes up to `count` registrations of `range`, those that failed to end before first, then the youngest, since
+/// peers were told of the oldest.
+void
+LocalMemory::take(Section &section, std::size_t closingBefore, const nixlBasicDesc &range, std::size_t count,
+                  std::vector<LocalEntryPtr> &out) {
+    std::size_t taken = 0;
+    for (std::size_t i = 0; i < closingBefore && taken < count; ++i) {
+        if (section.closing[i]->desc == range) {
+            out.push_back(section.closing[i]);
+            ++taken;
+        }
+    }
+    auto exact = section.index.exact(range);
+    for (; taken < count && !exact.empty(); ++taken, exact.pop_back()) {
+        const LocalEntryPtr &entry = exact.back().second;
+        section.index.erase(range, entry->age);
+        section.closing.push_back(entry);
+        entry->live.store(false);
+        out.push_back(entry);
+    }
+}
+
+Status
+LocalMemory::remove(const BackendList &candidates, const nixl_reg_dlist_t &descs, bool everywhere,
+                    const std::function<Status(const LocalEntryPtr &)> &quiesce) {
+    const nixl_mem_t memory = descs.getType();
+    const auto ranges = countRanges(descs);
+    std::vector<LocalEntryPtr> entries;
+    {
+        WriteLock lock(mutex_);
+        std::vector<Section *> sections;
+        for (const BackendPtr &backend : candidates) {
+            const Section *section = find(backend.get(), memory);
+            if (section)
+                sections.push_back(const_cast<Section *>(section));
+            else if (everywhere)
+                return Status::error(NIXL_ERR_NOT_FOUND, backend->type(), " has no ",
+                                     nixlEnumStrings::memTypeStr(memory), " registered");
+        }
+        if (sections.empty())
+            return Status::error(NIXL_ERR_NOT_FOUND, "no ", nixlEnumStrings::memTypeStr(memory), " is registered");
+        for (const auto &[range, count] : ranges) {
+            std::size_t least = std::numeric_limits<std::size_t>::max(), most = 0;
+            for (const Section *section : sections) {
+                const std::size_t here = countOf(*section, range);
+                least = std::min(least, here);
+                most = std::max(most, here);
+            }
+            if ((everywhere ? least : most) < count)
+                return Status::error(NIXL_ERR_NOT_FOUND, describe(memory, range), " is registered ",
+                                     everywhere ? least : most, " times and named ", count,
+                                     " times; nothing was deregistered");
+        }
+        for (Section *section : sections) {
+            const std::size_t closingBefore = section->closing.size();
+            for (const auto &[range, count] : ranges)
+                take(*section, closingBefore, range, count, entries);
+        }
+        ++epoch_;
+    }
+    return finish(entries, quiesce);
+}
+
+Status
+LocalMemory::removeAll(const std::function<Status(const LocalEntryPtr &)> &quiesce) {
+    std::vector<LocalEntryPtr> entries;
+    {
+        WriteLock lock(mutex_);
+        for (const auto &section : sections_) {
+            std::vector<LocalEntryPtr> live;
+            section->index.forEach([&](const LocalEntryPtr &entry) { live.push_back(entry); });
+            for (const LocalEntryPtr &entry : live) {
+                section->index.erase(entry->desc, entry->age);
+                section->closing.push_back(entry);
+                entry->live.store(false);
+            }
+            entries.insert(entries.end(), section->closing.begin(), section->closing.end());
+        }
+        ++epoch_;
+    }
+    return finish(entries, quiesce);
+}
+
+/// Ends closed registrations: first what uses them, then the engine's part. Without the lock, since both may wait.
+Status
+LocalMemory::finish(const std::vector<LocalEntryPtr> &entries,
+                    const std::function<Status(const LocalEntryPtr &)> &quiesce) {
+    Status first;
+    std::vector<const LocalEntry *> ended;
+    for (const LocalEntryPtr &entry : entries) {
+        Status status;
+        if (entry->running.load() > 0)
+            status = quiesce(entry);
+        if (status.ok())
+            status = entry->backend->engine().deregisterRegion(*entry->region);
+        if (status.ok())
+            ended.push_back(entry.get());
+        else if (first.ok())
+            first = status.withContext(concat(entry->backend->type(), " cannot end ",
+                                              describe(entry->memory, entry->desc)));
+    }
+    std::sort(ended.begin(), ended.end());
+    WriteLock lock(mutex_);
+    for (const auto &section : sections_) {
+        auto &closing = section->closing;
+        closing.erase(std::remove_if(closing.begin(), closing.end(),
+                                     [&](const LocalEntryPtr &entry) {
+                                         return std::binary_search(ended.begin(), ended.end(), entry.get());
+                                     }),
+                      closing.end());
+    }
+    return first;
+}
+
+BackendList
+LocalMemory::backendsWith(nixl_mem_t memory) const {
+    BackendList backends;
+    ReadLock lock(mutex_);
+    for (const auto &section : sections_) {
+        if (section->memory == memory)
+            backends.push_back(section->backend);
+    }
+    return backends;
+}
+
+std::pair<std::vector<LocalSection>, std::uint64_t>
+LocalMemory::snapshot() const {
+    std::vector<LocalSection> sections;
+    ReadLock lock(mutex_);
+    for (const auto &section : sections_) {
+        if (!section->backend->capabilities().remote || section->index.size() == 0)
+            continue;
+        LocalSection copy{section->backend, section->memory, {}};
+        section->index.forEach([&](const LocalEntryPtr &entry) {
+            if (copy.entries.empty() || copy.entries.back()->desc != entry->desc)
+                copy.entries.push_back(entry);
+        });
+        sections.push_back(std::move(copy));
+    }
+    return {std::move(sections), epoch_};
+}
+
+Result<std::pair<std::vector<LocalSection>, std::uint64_t>>
+LocalMemory::snapshot(const BackendList &candidates, const nixl_reg_dlist_t &descs) const {
+    std::vector<LocalSection> sections;
+    std::string missing;
+    std::vector<nixlBasicDesc> ranges;
+    for (const auto &counted : countRanges(descs))
+        ranges.push_back(counted.first);
+    std::sort(ranges.begin(), ranges.end());
+    ReadLock lock(mutex_);
+    for (const BackendPtr &backend : candidates) {
+        const Section *section = find(backend.get(), descs.getType());
+        LocalSection copy{backend, descs.getType(), {}};
+        for (const nixlBasicDesc &range : ranges) {
+            const auto exact = section ? section->index.exact(range) : decltype(section->index.exact(range)){};
+            if (exact.empty()) {
+                missing = concat(describe(descs.getType(), range), " is not registered with ", backend->type());
+                break;
+            }
+            copy.entries.push_back(exact.front().second);
+        }
+        if (copy.entries.size() == ranges.size())
+            sections.push_back(std::move(copy));
+    }
+    if (sections.empty())
+        return Status(NIXL_ERR_NOT_FOUND, missing);
+    return std::make_pair(std::move(sections), epoch_);
+}
+
+} // namespace nixl

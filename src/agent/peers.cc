@@ -1,0 +1,327 @@
+#include "agent/peers.h"
+
+#include <algorithm>
+#include <set>
+
+#include "util/concat.h"
+#include "util/log.h"
+
+namespace nixl {
+
+namespace {
+
+BackendPtr
+findBackend(const BackendList &backends, const std::string &type) {
+    for (const BackendPtr &backend : backends) {
+        if (backend->type() == type)
+            return backend;
+    }
+    return nullptr;
+}
+
+} // namespace
+
+PeerState::Section &
+PeerState::section(const BackendPtr &backend, nixl_mem_t memory) {
+    for (const auto &section : sections_) {
+        if (section->backend == backend && section->memory == memory)
+            return *section;
+    }
+    sections_.push_back(std::make_unique<Section>(Section{backend, memory, {}}));
+    return *sections_.back();
+}
+
+const PeerState::Section *
+PeerState::find(const nixlBackendH *backend, nixl_mem_t memory) const {
+    for (const auto &section : sections_) {
+        if (section->backend.get() == backend && section->memory == memory)
+            return section.get();
+    }
+    return nullptr;
+}
+
+/// What a blob would change, made before anything is changed.
+struct Peers::Update {
+    PeerPtr known;           ///< the peer as it is; null if it is new
+    bool replaces = false;   ///< the blob is of another life of the peer
+    bool current = false;    ///< the blob is of the same life and not older than what is known
+    std::vector<PeerLink> links;             ///< new ones
+    std::vector<RemoteEntryPtr> regions;     ///< new ones
+    std::vector<RemoteEntryPtr> superseded;  ///< replaced by another registration of the same range
+    std::set<const RemoteEntry *> confirmed; ///< known ones that the blob names again
+
+    /// The state that the blob adds to, if any.
+    const PeerState *
+    base() const {
+        return known && !replaces ? known.get() : nullptr;
+    }
+
+    const PeerLink *
+    link(const nixlBackendH *backend) const {
+        const auto of = [&](const std::vector<PeerLink> &all) -> const PeerLink * {
+            const auto found = std::find_if(all.begin(), all.end(),
+                                            [&](const PeerLink &l) { return l.backend.get() == backend; });
+            return found == all.end() ? nullptr : &*found;
+        };
+        const PeerLink *fresh = of(links);
+        return fresh || !base() ? fresh : of(base()->links_);
+    }
+};
+
+/// Connections: known ones must be the same, new ones are taken in by their engine.
+Status
+Peers::prepareLinks(const MetadataBlob &blob, const BackendList &backends, Update &update) const {
+    bool usable = false;
+    for (const ConnectionEntry &entry : blob.connections) {
+        const BackendPtr backend = findBackend(backends, entry.backend);
+        if (!backend || !backend->capabilities().remote)
+            continue;
+        if (const PeerLink *known = update.link(backend.get())) {
+            if (known->info != entry.info)
+                return Status::error(NIXL_ERR_NOT_ALLOWED, "the connection information of ", entry.backend,
+                                     " changed; invalidate the peer first");
+            usable = true;
+            continue;
+        }
+        auto peer = backend->engine().loadPeer(blob.agent, entry.info);
+        if (!peer.ok())
+            return peer.status().withContext(concat("connection information of ", entry.backend));
+        update.links.push_back({backend, entry.info, std::move(peer).value()});
+        usable = true;
+    }
+    if (!usable && !blob.connections.empty()) {
+        std::string theirs, ours;
+        for (const ConnectionEntry &entry : blob.connections)
+            theirs += " " + entry.backend;
+        for (const BackendPtr &backend : backends)
+            ours += " " + backend->type();
+        return Status::error(NIXL_ERR_BACKEND, "no engine in common: the peer has", theirs, ", this agent has",
+                             ours.empty() ? " none" : ours);
+    }
+    return {};
+}
+
+/// Regions: a known range keeps its registration if it is the same one. Another registration of the range replaces it
+/// if the blob is not older; plain NIXL blobs have no age, so there it is an error.
+Status
+Peers::prepareRegions(const MetadataBlob &blob, const BackendList &backends, Update &update) const {
+    std::size_t number = 0; // of the descriptor among all descriptors of the blob
+    for (const MetadataSection &section : blob.sections) {
+        const BackendPtr backend = findBackend(backends, section.backend);
+        const nixl_mem_t memory = section.descs.getType();
+        if (!backend || !backend->takes(memory)) {
+            number += static_cast<std::size_t>(section.descs.descCount());
+            continue;
+        }
+        const PeerLink *link = update.link(backend.get());
+        if (!link)
+            return Status::error(NIXL_ERR_NOT_FOUND, "the blob has memory of ", section.backend,
+                                 " but no connection for it is known");
+        const PeerState::Section *known = update.base() ? update.base()->find(backend.get(), memory) : nullptr;
+        std::map<nixlBasicDesc, const std::string *> seen;
+        for (const nixlBlobDesc &desc : section.descs) {
+            const std::uint64_t key = blob.extension ? blob.extension->keys[number] : 0;
+            ++number;
+            const auto [earlier, fresh] = seen.emplace(desc, &desc.metaInfo);
+            if (!fresh) {
+                if (*earlier->second != desc.metaInfo)
+                    return Status::error(NIXL_ERR_NOT_ALLOWED, describe(memory, desc),
+                                         " is in the blob twice, with different data");
+                continue;
+            }
+            if (known) {
+                const auto exact = known->index.exact(desc);
+                if (!exact.empty()) {
+                    const RemoteEntryPtr &entry = exact.front().second;
+                    const bool same = entry->publicData == desc.metaInfo && (!blob.extension || entry->key == key);
+                    if (same) {
+                        update.confirmed.insert(entry.get());
+                        continue;
+                    }
+                    if (!update.current)
+                        return Status::error(NIXL_ERR_NOT_ALLOWED, describe(memory, desc),
+                                             " is known with other data; invalidate the peer first");
+                    update.superseded.push_back(entry);
+                }
+            }
+            auto region = backend->engine().loadRegion(*link->peer, desc, memory, desc.metaInfo);
+            if (!region.ok())
+                return region.status().withContext(concat(section.backend, ", ", describe(memory, desc)));
+            auto entry = std::make_shared<RemoteEntry>(desc, memory, backend);
+            entry->publicData = desc.metaInfo;
+            entry->key = key;
+            entry->peer = link->peer;
+            entry->region = std::move(region).value();
+            update.regions.push_back(std::move(entry));
+        }
+    }
+    return {};
+}
+
+Result<std::string>
+Peers::load(const nixl_blob_t &bytes, const BackendList &backends) {
+    auto decoded = decodeMetadata(bytes);
+    if (!decoded.ok())
+        return decoded.status();
+    const MetadataBlob blob = std::move(decoded).value();
+    if (blob.agent == ownName_)
+        return Status::error(NIXL_ERR_INVALID_PARAM, "the metadata is of this agent itself, '", blob.agent, "'");
+    LockGuard loading(loading_);
+    Update update;
+    update.known = find(blob.agent);
+    if (update.known && blob.extension) {
+        const auto &incarnation = update.known->incarnation_;
+        update.replaces = incarnation && *incarnation != blob.extension->incarnation;
+        update.current = incarnation && !update.replaces && blob.extension->epoch >= update.known->epoch_;
+        if (incarnation && !update.replaces && !update.current) {
+            NIXL_LOG(kDebug, "metadata of '", blob.agent, "' is older than what is known; ignored");
+            return blob.agent;
+        }
+    }
+    Status status = prepareLinks(blob, backends, update);
+    if (status.ok())
+        status = prepareRegions(blob, backends, update);
+    if (!status.ok())
+        return status.withContext(concat("metadata of '", blob.agent, "'"));
+    commit(blob, update);
+    return blob.agent;
+}
+
+void
+Peers::commit(const MetadataBlob &blob, Update &update) {
+    std::vector<RemoteEntryPtr> garbage; // destroyed without the lock: their engines may have work to do
+    PeerPtr replaced;
+    {
+        WriteLock lock(mutex_);
+        PeerPtr peer = update.known;
+        if (update.replaces) {
+            replaced = peer;
+            retire(*replaced, garbage);
+            peer = nullptr;
+        }
+        if (!peer) {
+            peer = std::make_shared<PeerState>(blob.agent);
+            peers_[blob.agent] = peer;
+        }
+        for (PeerLink &link : update.links)
+            peer->links_.push_back(std::move(link));
+        for (const RemoteEntryPtr &entry : update.superseded) {
+            entry->live.store(false);
+            peer->section(entry->backend, entry->memory).index.erase(entry->desc, entry->age);
+            garbage.push_back(entry);
+        }
+        if (update.current && blob.extension->full) {
+            for (const auto &section : peer->sections_) {
+                std::vector<RemoteEntryPtr> lacking;
+                section->index.forEach([&](const RemoteEntryPtr &entry) {
+                    if (!update.confirmed.count(entry.get()))
+                        lacking.push_back(entry);
+                });
+                for (const RemoteEntryPtr &entry : lacking) {
+                    entry->live.store(false);
+                    section->index.erase(entry->desc, entry->age);
+                    garbage.push_back(entry);
+                }
+            }
+        }
+        for (RemoteEntryPtr &entry : update.regions) {
+            auto &index = peer->section(entry->backend, entry->memory).index;
+            entry->age = index.insert(entry->desc, entry);
+        }
+        if (blob.extension) {
+            peer->incarnation_ = blob.extension->incarnation;
+            peer->epoch_ = blob.extension->epoch;
+        }
+    }
+}
+
+void
+Peers::retire(PeerState &peer, std::vector<RemoteEntryPtr> &garbage) {
+    peer.live.store(false);
+    for (const auto &section : peer.sections_) {
+        section->index.forEach([&](const RemoteEntryPtr &entry) {
+            entry->live.store(false);
+            garbage.push_back(entry);
+        });
+    }
+}
+
+Status
+Peers::invalidate(const std::string &name) {
+    if (name == ownName_)
+        return Status::error(NIXL_ERR_INVALID_PARAM, "'", name, "' is this agent itself");
+    LockGuard loading(loading_);
+    std::vector<RemoteEntryPtr> garbage;
+    PeerPtr peer;
+    {
+        WriteLock lock(mutex_);
+        const auto found = peers_.find(name);
+        if (found == peers_.end())
+            return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", name, "' is loaded");
+        peer = found->second;
+        peers_.erase(found);
+        retire(*peer, garbage);
+    }
+    return {};
+}
+
+void
+Peers::drop(const PeerPtr &peer) {
+    LockGuard loading(loading_);
+    std::vector<RemoteEntryPtr> garbage;
+    WriteLock lock(mutex_);
+    const auto found = peers_.find(peer->name);
+    if (found != peers_.end() && found->second == peer)
+        peers_.erase(found);
+    retire(*peer, garbage);
+    // `garbage` only shares what `peer`, which the caller holds, owns: nothing is destroyed under the lock.
+}
+
+void
+Peers::clear() {
+    LockGuard loading(loading_);
+    std::unordered_map<std::string, PeerPtr> peers;
+    std::vector<RemoteEntryPtr> garbage;
+    {
+        WriteLock lock(mutex_);
+        peers.swap(peers_);
+        for (const auto &[name, peer] : peers)
+            retire(*peer, garbage);
+    }
+}
+
+PeerPtr
+Peers::find(const std::string &name) const {
+    ReadLock lock(mutex_);
+    const auto found = peers_.find(name);
+    return found == peers_.end() ? nullptr : found->second;
+}
+
+std::vector<PeerLink>
+Peers::links(const PeerState &peer) const {
+    ReadLock lock(mutex_);
+    return peer.links_;
+}
+
+std::optional<PeerLink>
+Peers::link(const PeerState &peer, const nixlBackendH *backend) const {
+    ReadLock lock(mutex_);
+    for (const PeerLink &link : peer.links_) {
+        if (link.backend.get() == backend)
+            return link;
+    }
+    return std::nullopt;
+}
+
+BackendList
+Peers::backendsWith(const PeerState &peer, nixl_mem_t memory) const {
+    BackendList backends;
+    ReadLock lock(mutex_);
+    for (const auto &section : peer.sections_) {
+        if (section->memory == memory && section->index.size() > 0)
+            backends.push_back(section->backend);
+    }
+    return backends;
+}
+
+} // namespace nixl

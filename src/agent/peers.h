@@ -1,0 +1,114 @@
+// What an agent knows about its peers.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/backend.h"
+#include "agent/region_entry.h"
+#include "memory/covering_index.h"
+#include "util/mutex.h"
+#include "util/status.h"
+#include "wire/metadata_blob.h"
+
+namespace nixl {
+
+using RemoteEntryPtr = std::shared_ptr<RemoteEntry>;
+
+/// How one engine reaches a peer.
+struct PeerLink {
+    BackendPtr backend;
+    std::string info;           ///< connection info, as loaded
+    std::shared_ptr<Peer> peer;
+};
+
+/// A peer from the first load of its metadata until it is invalidated, dropped or replaced by a new incarnation;
+/// after that this object stays "not live" for whoever still holds it, and a later load makes another one.
+struct PeerState {
+    explicit PeerState(std::string name_) : name(std::move(name_)) {}
+
+    const std::string name;
+    std::atomic<bool> live{true};
+
+private:
+    friend class Peers;
+
+    struct Section {
+        BackendPtr backend;
+        nixl_mem_t memory;
+        CoveringIndex<RemoteEntryPtr> index;
+    };
+
+    Section &section(const BackendPtr &backend, nixl_mem_t memory);
+    const Section *find(const nixlBackendH *backend, nixl_mem_t memory) const;
+
+    // Guarded by the lock of Peers.
+    std::vector<PeerLink> links_;
+    std::vector<std::unique_ptr<Section>> sections_; // in order of arrival
+    std::optional<Incarnation> incarnation_;
+    std::uint64_t epoch_ = 0;
+};
+
+using PeerPtr = std::shared_ptr<PeerState>;
+
+/// The peers of an agent by name. Thread-safe.
+class Peers {
+public:
+    explicit Peers(std::string ownName) : ownName_(std::move(ownName)) {}
+
+    /// Takes in a metadata blob; all or nothing. Returns the peer's name.
+    /// Loading connects to nobody. Regions whose registration changed, or that a newer full blob lacks, go stale;
+    /// connections stay.
+    Result<std::string> load(const nixl_blob_t &bytes, const BackendList &backends);
+
+    /// Forgets a peer. NIXL_ERR_NOT_FOUND if it is unknown.
+    Status invalidate(const std::string &name);
+
+    /// Forgets `peer` unless it was replaced already.
+    void drop(const PeerPtr &peer);
+
+    /// Forgets everybody.
+    void clear();
+
+    /// nullptr if unknown.
+    PeerPtr find(const std::string &name) const;
+
+    /// Engines by which the peer can be reached, in the order of its blob.
+    std::vector<PeerLink> links(const PeerState &peer) const;
+
+    /// The link of one engine, or nothing.
+    std::optional<PeerLink> link(const PeerState &peer, const nixlBackendH *backend) const;
+
+    /// Engines with memory of this kind of the peer.
+    BackendList backendsWith(const PeerState &peer, nixl_mem_t memory) const;
+
+    /// Calls `visit(index)` with the peer's regions while they cannot change; an empty index if there are none.
+    template<typename Visitor>
+    auto
+    withSection(const PeerState &peer, const nixlBackendH *backend, nixl_mem_t memory, Visitor visit) const {
+        static const CoveringIndex<RemoteEntryPtr> kEmpty;
+        ReadLock lock(mutex_);
+        const PeerState::Section *section = peer.find(backend, memory);
+        return visit(section ? section->index : kEmpty);
+    }
+
+private:
+    struct Update;
+
+    Status prepareLinks(const MetadataBlob &blob, const BackendList &backends, Update &update) const;
+    Status prepareRegions(const MetadataBlob &blob, const BackendList &backends, Update &update) const;
+    void commit(const MetadataBlob &blob, Update &update);
+    void retire(PeerState &peer, std::vector<RemoteEntryPtr> &garbage) NIXL_REQUIRES(mutex_);
+
+    const std::string ownName_;
+    Mutex loading_; ///< held for a whole load or removal, so that what was checked still holds when it is committed
+    mutable SharedMutex mutex_;
+    std::unordered_map<std::string, PeerPtr> peers_ NIXL_GUARDED_BY(mutex_);
+};
+
+} // namespace nixl

@@ -1,0 +1,44 @@
+// Which engine carries a transfer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/backend.h"
+#include "engine/engine.h"
+#include "nixl_ext.h"
+#include "util/status.h"
+
+namespace nixl {
+
+/// An engine that has the memory of both ends.
+struct PlanCandidate {
+    BackendPtr backend;
+    Peer *peer = nullptr; ///< nullptr: the other end is this agent itself
+};
+
+/// What is to be moved.
+struct PlanInput {
+    nixl_xfer_op_t operation;
+    nixl_mem_t localMemory;
+    nixl_mem_t remoteMemory;
+    std::size_t blocks;
+    std::uint64_t bytes;
+    bool needsNotification;
+};
+
+/// The choice, with everything that was considered.
+struct Plan {
+    std::size_t chosen; ///< index into the candidates
+    Path path;
+    double estimateUs;
+    std::vector<nixlPathOption> options; ///< fastest first, those that cannot last
+};
+
+/// Asks each candidate for its path and takes the one with the lowest estimate, of equal ones the first. The same
+/// input and answers always give the same choice. `excluded` are engines that are no candidates, with the reason.
+/// Errors: of the only candidate, its own; of several, NIXL_ERR_BACKEND with all reasons.
+Result<Plan> choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
+                        std::vector<nixlPathOption> excluded);
+
+} // namespace nixl

@@ -1,0 +1,115 @@
+// A transfer request: what it moves, and the state machine of its posts.
+//
+//             post                engine done, or failed
+//   created ────────▶ in progress ───────────────────────▶ ended (done or failed)
+//      │                 │    ▲                              │
+//      │                 │    └──────────── post ────────────┘
+//      └── release ──▶ gone ◀── release, once local memory is quiet
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/planner.h"
+#include "agent/prepared_list.h"
+#include "agent/request_blocks.h"
+#include "engine/engine.h"
+#include "nixl_ext.h"
+#include "telemetry/telemetry.h"
+#include "util/mutex.h"
+#include "util/status.h"
+
+namespace nixl {
+
+/// What a request is made of; constant once it is made.
+struct TransferParts {
+    nixl_xfer_op_t operation;
+    nixl_mem_t localMemory;
+    nixl_mem_t remoteMemory;
+    std::string peerName;
+    PeerPtr peer;            ///< nullptr: loop-back
+    std::optional<PeerLink> link; ///< of the chosen engine to the peer
+    BackendPtr backend;
+    RequestBlocks blocks;
+    Plan plan;
+    std::string customParam;
+    std::optional<std::string> notification;
+};
+
+} // namespace nixl
+
+/// Thread-safe; calls to the engine's request are made one at a time.
+class nixlXferReqH {
+public:
+    /// Prepares the request in its engine. `telemetry` may be null and outlives the request.
+    static nixl::Result<std::shared_ptr<nixlXferReqH>> create(nixl::TransferParts parts,
+                                                              nixl::Telemetry *telemetry);
+
+    /// The engine's request is quiet: release() returned true, or it was never posted.
+    ~nixlXferReqH() = default;
+
+    nixlXferReqH(const nixlXferReqH &) = delete;
+    nixlXferReqH &operator=(const nixlXferReqH &) = delete;
+
+    /// Starts it. `change` replaces the stored notification: absent keeps it, nullopt inside clears it.
+    /// Returns the state after the post, or why it was not posted.
+    nixl::Progress post(const std::optional<std::optional<std::string>> &change);
+
+    /// The state; asks the engine if it is in progress.
+    nixl::Progress status();
+
+    /// True once local memory is quiet, after at most `patience`; a run in progress is cancelled.
+    bool release(std::chrono::milliseconds patience);
+
+    /// Ends a run that uses `entry`, for its deregistration. NIXL_ERR_BACKEND if it does not end in time.
+    nixl::Status quiesce(const nixl::RegionEntry &entry, std::chrono::milliseconds patience);
+
+    /// Microseconds (estimate, error margin).
+    nixl::Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>> estimate() const;
+
+    /// NIXL_ERR_NOT_FOUND if a registration it uses, or its peer, is gone.
+    nixl::Status checkLive() const;
+
+    /// Times of the last run. REQUIRES: its status is NIXL_SUCCESS.
+    nixl_xfer_telem_t times() const;
+
+    nixlPathExplanation explanation() const;
+
+    const nixl::BackendPtr &
+    backend() const {
+        return parts_.backend;
+    }
+
+    /// nullptr for loop-back.
+    const nixl::PeerPtr &
+    peer() const {
+        return parts_.peer;
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    nixlXferReqH(nixl::TransferParts parts, nixl::Telemetry *telemetry);
+
+    nixl::Progress poll() NIXL_REQUIRES(mutex_);
+    void end(nixl::Progress progress) NIXL_REQUIRES(mutex_);
+    void countRun(int by);
+    bool uses(const nixl::RegionEntry &entry) const;
+
+    // Constant after create().
+    const nixl::TransferParts parts_;
+    std::vector<nixl::LocalRegionRef> localRegions_;
+    std::vector<nixl::RemoteRegionRef> remoteRegions_;
+    nixl::TransferSpec spec_;
+    nixl::Telemetry *const telemetry_;
+
+    mutable nixl::Mutex mutex_;
+    std::unique_ptr<nixl::EngineRequest> request_ NIXL_GUARDED_BY(mutex_);
+    nixl::Progress state_ NIXL_GUARDED_BY(mutex_){NIXL_ERR_NOT_POSTED, "the request was never posted"};
+    std::optional<std::string> notification_ NIXL_GUARDED_BY(mutex_);
+    Clock::time_point started_ NIXL_GUARDED_BY(mutex_);
+    nixl_xfer_telem_t times_ NIXL_GUARDED_BY(mutex_);
+};

@@ -1,0 +1,59 @@
+#include "engine/engine.h"
+
+namespace nixl {
+
+namespace {
+
+Status
+unsupported(const char *what) {
+    return Status::error(NIXL_ERR_NOT_SUPPORTED, "the engine has no ", what);
+}
+
+} // namespace
+
+Result<std::string>
+Engine::publicData(const LocalRegion &) const {
+    return unsupported("remote memory");
+}
+
+Result<std::vector<nixl_query_resp_t>>
+Engine::queryMemory(const nixl_reg_dlist_t &) const {
+    return unsupported("memory queries");
+}
+
+Result<std::string>
+Engine::connectionInfo() const {
+    return unsupported("remote memory");
+}
+
+Result<std::shared_ptr<Peer>>
+Engine::loadPeer(const std::string &, std::string_view) {
+    return unsupported("remote memory");
+}
+
+Status
+Engine::connect(Peer &) {
+    return unsupported("remote memory");
+}
+
+Result<std::unique_ptr<RemoteRegion>>
+Engine::loadRegion(Peer &, const nixlBasicDesc &, nixl_mem_t, std::string_view) {
+    return unsupported("remote memory");
+}
+
+Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>
+Engine::estimate(const TransferSpec &) const {
+    return unsupported("cost estimate");
+}
+
+Status
+Engine::notify(Peer *, std::string_view) {
+    return unsupported("notifications");
+}
+
+Status
+Engine::takeNotifications(std::vector<Notification> &) {
+    return unsupported("notifications");
+}
+
+} // namespace nixl

@@ -1,0 +1,278 @@
+// The interface between the core and the engines that move bytes.
+//
+// An engine states as data what it can do and gets whole lists at once, never one call per descriptor. The core
+// checks arguments, resolves descriptors to regions, picks the path and keeps the state of requests; an engine
+// only moves bytes and says when it is done with memory.
+//
+// Threads: every method may be called from any thread, also at the same time, unless it says otherwise.
+// Lifetime: the core destroys requests before the regions and peers they use, those before the engine, and
+// keeps what a request refers to (blocks, regions, peer) alive as long as the request.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "nixl_descriptors.h"
+#include "nixl_types.h"
+#include "util/status.h"
+
+namespace nixl {
+
+struct Options; // util/options.h
+
+/// What an engine is, known before one is created.
+struct EngineInfo {
+    std::string name;         ///< as createBackend takes it
+    std::string version;      ///< for people
+    nixl_mem_list_t memories; ///< kinds of memory it registers
+    nixl_b_params_t options;  ///< parameters and their defaults
+    /// Engines that cannot be in one agent have the same non-empty group.
+    std::string exclusiveGroup;
+    /// Parameter that takes the number of threads a program asks for, if there is one.
+    std::string threadsOption;
+};
+
+/// What a created engine can do.
+struct Capabilities {
+    nixl_mem_list_t memories;   ///< kinds of memory it registers
+    bool local = false;         ///< moves between two regions of the same agent
+    bool remote = false;        ///< moves between regions of two agents
+    bool notifications = false; ///< carries messages between agents; REQUIRED if remote
+};
+
+/// What the core tells a new engine.
+struct EngineConfig {
+    std::string agentName;
+    nixl_b_params_t params; ///< as the program gave them; unknown keys are ignored
+    bool progressThread = false;
+    std::chrono::microseconds progressDelay{0};
+    nixl_thread_sync_t syncMode = nixl_thread_sync_t::NIXL_THREAD_SYNC_NONE;
+    bool telemetry = false;
+    std::shared_ptr<const Options> options; ///< the process's settings when the agent was made; not null
+    /// Called when a posted request has become terminal outside of post(), and when a message has arrived; not
+    /// after the engine's destructor has returned. From any thread, with locks of the engine held: it only wakes
+    /// whoever waits, and calls nothing of the engine. May be empty.
+    std::function<void()> onActivity;
+};
+
+/// An engine's side of a local registration. Destroyed after Engine::deregister succeeded or with the engine.
+class LocalRegion {
+public:
+    virtual ~LocalRegion() = default;
+    LocalRegion(const LocalRegion &) = delete;
+    LocalRegion &operator=(const LocalRegion &) = delete;
+
+protected:
+    LocalRegion() = default;
+};
+
+/// An engine's side of a peer's registration. Destroyed once no list or request uses it.
+class RemoteRegion {
+public:
+    virtual ~RemoteRegion() = default;
+    RemoteRegion(const RemoteRegion &) = delete;
+    RemoteRegion &operator=(const RemoteRegion &) = delete;
+
+protected:
+    RemoteRegion() = default;
+};
+
+/// An engine's side of a peer: from loadPeer until nothing uses it. Destroying it closes its connections.
+class Peer {
+public:
+    virtual ~Peer() = default;
+    Peer(const Peer &) = delete;
+    Peer &operator=(const Peer &) = delete;
+
+protected:
+    Peer() = default;
+};
+
+/// A contiguous piece of a transfer, resolved: `length` bytes between `local` and `remote`.
+struct Block {
+    std::uint64_t local;  ///< address or offset on this side
+    std::uint64_t remote; ///< address or offset on the peer's side
+    std::uint64_t length;
+    std::uint32_t localRegion;  ///< index into TransferSpec::localRegions
+    std::uint32_t remoteRegion; ///< index into TransferSpec::remoteRegions
+};
+
+/// One end of a transfer as an engine registered it.
+struct LocalRegionRef {
+    LocalRegion *region;
+    std::uint64_t devId;
+};
+
+struct RemoteRegionRef {
+    RemoteRegion *region;
+    std::uint64_t devId;
+};
+
+/// A whole transfer. Everything it points to outlives the request that is prepared from it.
+///
+/// Engines that understand strided runs (many blocks at equal distances on both sides) are to be given them in
+/// a span of their own beside `blocks`; the blocks stay the general form.
+struct TransferSpec {
+    nixl_xfer_op_t operation;
+    nixl_mem_t localMemory;
+    nixl_mem_t remoteMemory;
+    std::span<const Block> blocks; ///< at least one
+    std::uint64_t bytes;           ///< sum of the lengths
+    std::span<const LocalRegionRef> localRegions;
+    std::span<const RemoteRegionRef> remoteRegions;
+    std::string_view peerName;
+    Peer *peer;                   ///< nullptr: the other end is this agent itself
+    std::string_view customParam; ///< engine-specific, from the program
+};
+
+/// A way to reach memory, as an engine offers it for a pair of kinds of memory and a peer.
+struct Path {
+    std::string lane;               ///< name for people: "process_vm"
+    std::string reason;             ///< why the engine takes this lane; one clause
+    double latencyUs = 0;           ///< fixed cost of a transfer
+    double bytesPerUs = 1;          ///< bandwidth
+    double perBlockUs = 0;          ///< cost of each block beyond its bytes
+    bool peerTakesPart = false;     ///< the peer's library must run for the transfer to go on
+    /// Faster lanes of the same engine that cannot be used here, each with the reason.
+    std::vector<std::pair<std::string, std::string>> refused;
+
+    /// Microseconds that `blocks` pieces of `bytes` in all take.
+    double
+    estimateUs(std::size_t blocks, std::uint64_t bytes) const {
+        return latencyUs + perBlockUs * static_cast<double>(blocks) + static_cast<double>(bytes) / bytesPerUs;
+    }
+};
+
+/// State of a posted transfer. Terminal states hold once the engine no longer touches local memory.
+struct Progress {
+    nixl_status_t code = NIXL_IN_PROG; ///< NIXL_IN_PROG, NIXL_SUCCESS or an error
+    std::string message;               ///< cause of an error
+    /// When the engine saw it end, if it knows better than the moment of the question.
+    std::optional<std::chrono::steady_clock::time_point> ended{};
+
+    static Progress
+    failed(Status status) {
+        return {status.code(), status.message(), std::nullopt};
+    }
+};
+
+/// An engine's side of a request. The core calls its methods one at a time.
+class EngineRequest {
+public:
+    /// REQUIRES: never posted, or terminal.
+    virtual ~EngineRequest() = default;
+    EngineRequest(const EngineRequest &) = delete;
+    EngineRequest &operator=(const EngineRequest &) = delete;
+
+    /// Starts the transfer. Returns soon; engine threads do the work. With `notification`, the peer gets that
+    /// message once the data is visible there, without a further call by the program, and the transfer is not
+    /// done before the message is on its way. May be called again after a terminal state.
+    /// REQUIRES: not in progress.
+    virtual Progress post(const std::optional<std::string> &notification) = 0;
+
+    /// Where it stands. Never blocks.
+    virtual Progress check() = 0;
+
+    /// Stops feeding the transfer and waits, at most `patience`, until local memory is quiet. True if it is:
+    /// check() is then terminal, NIXL_ERR_CANCELED unless it had ended otherwise before.
+    virtual bool cancel(std::chrono::milliseconds patience) = 0;
+
+protected:
+    EngineRequest() = default;
+};
+
+/// A message that arrived.
+struct Notification {
+    std::string agent; ///< who sent it
+    std::string message;
+};
+
+class Engine {
+public:
+    virtual ~Engine() = default;
+    Engine(const Engine &) = delete;
+    Engine &operator=(const Engine &) = delete;
+
+    /// Constant.
+    virtual const Capabilities &capabilities() const = 0;
+
+    // ---- Local memory ----
+
+    /// REQUIRES: a range that does not wrap; not empty for memory.
+    virtual Result<std::unique_ptr<LocalRegion>> registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) = 0;
+
+    /// Ends a registration: no new access by anybody, and success only when no access is under way. Waits a
+    /// bounded time for that. After an error the region still exists, closed to new accesses, and the call
+    /// can be repeated.
+    virtual Status deregisterRegion(LocalRegion &region) = 0;
+
+    /// The bytes a peer's loadRegion needs. Only if capabilities().remote.
+    virtual Result<std::string> publicData(const LocalRegion &region) const;
+
+    /// The remote-side form of an own region, for transfers of an agent with itself. Only if
+    /// capabilities().local. The result may refer to `region`.
+    virtual Result<std::unique_ptr<RemoteRegion>> loopbackRegion(LocalRegion &region, const nixlBlobDesc &desc,
+                                                                 nixl_mem_t memory) = 0;
+
+    /// Looks up files or objects.
+    virtual Result<std::vector<nixl_query_resp_t>> queryMemory(const nixl_reg_dlist_t &descs) const;
+
+    // ---- Peers: only if capabilities().remote ----
+
+    /// The bytes a peer's loadPeer needs.
+    virtual Result<std::string> connectionInfo() const;
+
+    /// Takes in a peer's connection info. Opens no connection. `info` is untrusted.
+    virtual Result<std::shared_ptr<Peer>> loadPeer(const std::string &name, std::string_view info);
+
+    /// Connects now, in bounded time; harmless if connected. NIXL_ERR_REMOTE_DISCONNECT: the peer is gone.
+    virtual Status connect(Peer &peer);
+
+    /// Takes in a peer's region. `publicData` is untrusted.
+    virtual Result<std::unique_ptr<RemoteRegion>> loadRegion(Peer &peer, const nixlBasicDesc &desc,
+                                                             nixl_mem_t memory, std::string_view publicData);
+
+    // ---- Transfers ----
+
+    /// How this engine would move data between these kinds of memory; `peer` is nullptr for the agent itself.
+    /// May connect. The error says why it cannot; NIXL_ERR_REMOTE_DISCONNECT if the peer is gone.
+    virtual Result<Path> path(nixl_xfer_op_t operation, nixl_mem_t localMemory, nixl_mem_t remoteMemory,
+                              Peer *peer) = 0;
+
+    /// Makes a request. What `spec` points to outlives it.
+    virtual Result<std::unique_ptr<EngineRequest>> prepare(const TransferSpec &spec) = 0;
+
+    /// Microseconds (estimate, error margin). The default answers NIXL_ERR_NOT_SUPPORTED.
+    virtual Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>
+    estimate(const TransferSpec &spec) const;
+
+    // ---- Notifications: only if capabilities().notifications ----
+
+    /// Sends a message; `peer` is nullptr for the agent itself. Messages to one peer arrive in order.
+    virtual Status notify(Peer *peer, std::string_view message);
+
+    /// Appends what arrived since the last call.
+    virtual Status takeNotifications(std::vector<Notification> &out);
+
+protected:
+    Engine() = default;
+};
+
+/// Makes engines of one type; what the registry holds.
+class EngineFactory {
+public:
+    virtual ~EngineFactory() = default;
+    virtual const EngineInfo &info() const = 0;
+    /// NIXL_ERR_BACKEND with the reason if the engine cannot work here.
+    virtual Result<std::unique_ptr<Engine>> create(const EngineConfig &config) const = 0;
+};
+
+} // namespace nixl

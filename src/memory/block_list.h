@@ -1,0 +1,115 @@
+// The blocks of a prepared list, each resolved to the region that holds it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nixl_descriptors.h"
+
+namespace nixl {
+
+/// One block of a list.
+struct ListBlock {
+    std::uint64_t address;
+    std::uint64_t length;
+    std::uint32_t region; ///< index into a table that the owner of the list keeps
+};
+
+/// Blocks in the order of a list, numbered from 0. Runs of equal blocks at equal distances in one region are kept
+/// as one row, so that a strided list of millions of blocks is as small as its description.
+class BlockList {
+public:
+    /// Appends `count` blocks of `length` bytes, `stride` apart, all in `region`. REQUIRES: count > 0.
+    void append(std::uint64_t address, std::uint64_t length, std::uint64_t stride, std::uint64_t count,
+                std::uint32_t region);
+
+    std::uint64_t
+    size() const {
+        return size_;
+    }
+
+    /// Number of rows that describe the list.
+    std::size_t
+    rowCount() const {
+        return rows_.size();
+    }
+
+    /// Walks over blocks by number; cheap for numbers that follow each other and where all rows are single blocks.
+    class Cursor {
+    public:
+        explicit Cursor(const BlockList &list) : list_(&list) {}
+
+        /// REQUIRES: number < size() of the list.
+        ListBlock
+        at(std::uint64_t number) {
+            if (list_->rows_.size() == list_->size_)
+                row_ = static_cast<std::size_t>(number);
+            else if (!list_->contains(row_, number))
+                row_ = list_->contains(row_ + 1, number) ? row_ + 1 : list_->rowOf(number);
+            const Row &row = list_->rows_[row_];
+            return {row.address + (number - row.first) * row.stride, row.length, row.region};
+        }
+
+    private:
+        const BlockList *list_;
+        std::size_t row_ = 0;
+    };
+
+private:
+    friend class Cursor;
+
+    struct Row {
+        std::uint64_t first; // number of its first block
+        std::uint64_t address, length, stride;
+        std::uint32_t region;
+    };
+
+    bool
+    contains(std::size_t row, std::uint64_t number) const {
+        return row < rows_.size() && rows_[row].first <= number &&
+               number < (row + 1 < rows_.size() ? rows_[row + 1].first : size_);
+    }
+
+    std::size_t rowOf(std::uint64_t number) const;
+
+    std::vector<Row> rows_;
+    std::uint64_t size_ = 0;
+};
+
+/// Number of blocks, from `start` on, that have the length of the first and follow each other at one distance of at
+/// least that length, on one device.
+std::size_t runLength(std::span<const nixlBasicDesc> descs, std::size_t start);
+
+/// What a lookup of a block found: the region's number in the owner's table, and its range.
+struct Covering {
+    std::uint32_t region;
+    nixlBasicDesc range;
+};
+
+/// Appends `count` blocks like `first`, `stride` apart, each resolved by `cover(block) -> optional<Covering>`.
+/// Returns how many were covered; fewer than `count` means that the next one is not.
+/// REQUIRES: first.len > 0, stride >= first.len if count > 1, no address wraps.
+template<typename Cover>
+std::uint64_t
+appendRun(BlockList &list, const nixlBasicDesc &first, std::uint64_t stride, std::uint64_t count, Cover &cover) {
+    std::uint64_t done = 0;
+    while (done < count) {
+        const nixlBasicDesc block(first.addr + done * stride, first.len, first.devId);
+        const auto hit = cover(block);
+        if (!hit)
+            break;
+        const std::uint64_t offset = block.addr - hit->range.addr;
+        const std::uint64_t room = hit->range.len - offset - block.len; // bytes of the region behind the block
+        const std::uint64_t fitting = count - done == 1 ? 1 : std::min(count - done, room / stride + 1);
+        list.append(block.addr, block.len, stride, fitting, hit->region);
+        done += fitting;
+    }
+    return done;
+}
+
+/// Runs shorter than this are kept block by block: they save little and cost the direct access by number.
+inline constexpr std::size_t kShortestRun = 8;
+
+} // namespace nixl

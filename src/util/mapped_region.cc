@@ -1,0 +1,79 @@
+#include "util/mapped_region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace nixl {
+
+namespace {
+
+constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+ScopedFd
+createMemfd(const char *name) {
+    constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    // Systems can demand that memfds are not executable; older kernels do not know the flag.
+    ScopedFd fd(memfd_create(name, kFlags | MFD_NOEXEC_SEAL));
+    if (!fd.valid() && errno == EINVAL)
+        fd = ScopedFd(memfd_create(name, kFlags));
+    return fd;
+}
+
+} // namespace
+
+MappedRegion::~MappedRegion() {
+    if (address_ != nullptr)
+        munmap(address_, size_);
+}
+
+Result<SharedMemory>
+createSharedMemory(const char *name, std::size_t size) {
+    SharedMemory memory;
+    memory.fd = createMemfd(name);
+    if (!memory.fd.valid() || ftruncate(memory.fd.get(), static_cast<off_t>(size)) != 0)
+        return Status::error(NIXL_ERR_BACKEND, "cannot make shared memory of ", size, " bytes: ", strerror(errno));
+    void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd.get(), 0);
+    if (address == MAP_FAILED)
+        return Status::error(NIXL_ERR_BACKEND, "cannot map ", size, " bytes: ", strerror(errno));
+    memory.mapping = MappedRegion(address, size);
+    // After the mapping, which keeps the right to write that nobody gets any more.
+    if (fcntl(memory.fd.get(), F_ADD_SEALS, kFixedSize | F_SEAL_FUTURE_WRITE) != 0)
+        return Status::error(NIXL_ERR_BACKEND, "cannot seal shared memory: ", strerror(errno));
+    return memory;
+}
+
+Result<MappedRegion>
+mapForeignMemory(int fd, std::size_t size) {
+    const int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0)
+        return Status::error(NIXL_ERR_MISMATCH, "a descriptor from a peer is not a memfd");
+    if ((seals & kFixedSize) != kFixedSize)
+        return Status::error(NIXL_ERR_MISMATCH, "a memfd from a peer is not sealed to its size");
+    struct stat status {};
+    struct statfs filesystem {};
+    if (fstat(fd, &status) != 0 || fstatfs(fd, &filesystem) != 0)
+        return Status::error(NIXL_ERR_MISMATCH, "a memfd from a peer cannot be examined: ", strerror(errno));
+    // Memory of huge pages can be missing at the first access, which would kill us.
+    if (filesystem.f_type != TMPFS_MAGIC)
+        return Status::error(NIXL_ERR_MISMATCH, "a memfd from a peer is not ordinary memory");
+    if (static_cast<std::size_t>(status.st_size) != size)
+        return Status::error(NIXL_ERR_MISMATCH, "a memfd from a peer has ", status.st_size, " bytes, not ", size);
+    void *address = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED)
+        return Status::error(NIXL_ERR_BACKEND, "cannot map ", size, " bytes of a peer: ", strerror(errno));
+    return MappedRegion(address, size);
+}
+
+} // namespace nixl

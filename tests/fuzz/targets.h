@@ -1,0 +1,13 @@
+// What the fuzzers call, one function per parser. Each takes arbitrary bytes and aborts the process if a
+// promise of the parser is broken. Unit tests replay the corpus through the same functions.
+#pragma once
+
+#include <string_view>
+
+namespace nixl::fuzz {
+
+void serdes(std::string_view bytes);
+void metadataBlob(std::string_view bytes);
+void pickle(std::string_view bytes);
+
+} // namespace nixl::fuzz

@@ -1,0 +1,363 @@
+"""The pieces of `nixl demo` that need no second process."""
+
+import hashlib
+import io
+import os
+import stat
+
+import pytest
+from nixl import cli
+from nixl.cli import demo, table, text
+from nixl.cli.demo import layout, memory
+from nixl.cli.demo.cache import PagedCache
+from nixl.cli.demo.errors import Failed, Refused
+from nixl.cli.demo.source import ENOUGH_BYTES, Source, find_source
+from nixl.cli.demo.target import Target
+from nixl.cli.progress import Progress
+
+
+def nothing(done):
+    pass
+
+
+# ---- Layout ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blocks", [*range(1, 40), 1000, 20000])
+@pytest.mark.parametrize("seed", [0, 1, -7, 10**30])
+def test_no_two_neighbours_are_adjacent(blocks, seed):
+    places = blocks + layout.SPARE_BLOCKS
+    order = layout.scattered(blocks, places, seed)
+    assert len(order) == len(set(order)) == blocks
+    assert all(0 <= place < places for place in order)
+    assert all(abs(a - b) != 1 for a, b in zip(order, order[1:]))
+
+
+def test_layout_depends_on_the_seed_alone():
+    assert layout.scattered(500, 502, 3) == layout.scattered(500, 502, 3)
+    assert layout.scattered(500, 502, 3) != layout.scattered(500, 502, 4)
+
+
+@pytest.mark.parametrize(
+    "size, block, blocks", [(1, 64, 1), (64, 64, 1), (65, 64, 2), (10**9, 16384, 61036), (5, 1 << 30, 1)]
+)
+def test_the_last_block_may_be_filled_in_part(size, block, blocks):
+    assert layout.block_count(size, block) == blocks
+
+
+def test_requests_have_8192_blocks_and_cover_each_block_once():
+    spans = layout.request_spans(8192 * 2 + 1)
+    assert [len(span) for span in spans] == [8192, 8192, 1]
+    assert [i for span in spans for i in span] == list(range(8192 * 2 + 1))
+
+
+# ---- Cache -----------------------------------------------------------------------------------------------
+
+
+def test_cache_holds_files_one_after_the_other(tmp_path):
+    contents = [b"a" * 100, b"", b"xyz", os.urandom(1000)]
+    parts = []
+    for i, content in enumerate(contents):
+        path = tmp_path / str(i)
+        path.write_bytes(content)
+        parts.append((str(path), len(content)))
+    whole = b"".join(contents)
+    cache = PagedCache(20, 64)
+    assert cache.fill(Source("four", parts), nothing) == hashlib.sha256(whole).hexdigest()
+    assert b"".join(bytes(cache.block(i)) for i in range(20)) == whole.ljust(20 * 64, b"\0")
+    assert cache.sha256(range(20), len(whole), nothing) == hashlib.sha256(whole).hexdigest()
+    cache.save(str(tmp_path / "saved"), range(20), len(whole), nothing)
+    assert (tmp_path / "saved").read_bytes() == whole
+
+
+def test_hash_and_save_follow_the_order(tmp_path):
+    cache = PagedCache(4, 64)
+    for i in range(4):
+        cache.block(i)[:] = bytes([i]) * 64
+    expected = bytes([2]) * 64 + bytes([0]) * 64 + bytes([3]) * 5
+    assert cache.sha256([2, 0, 3], 133, nothing) == hashlib.sha256(expected).hexdigest()
+    cache.save(str(tmp_path / "saved"), [2, 0, 3], 133, nothing)
+    assert (tmp_path / "saved").read_bytes() == expected
+
+
+def test_touching_changes_nothing():
+    cache = PagedCache(3, 5000)
+    cache.touch(nothing)
+    assert bytes(cache.block(0)) + bytes(cache.block(1)) + bytes(cache.block(2)) == bytes(15000)
+
+
+def test_file_that_shrinks_is_a_failure_and_not_an_endless_loop(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(b"12345")
+    with pytest.raises(Failed, match="became shorter"):
+        PagedCache(1, 64).fill(Source("f", [(str(path), 6)]), nothing)
+
+
+def test_memory_that_cannot_be_had_is_too_little_memory():
+    with pytest.raises(Refused, match="too little memory"):
+        PagedCache(1 << 40, 1 << 30)
+
+
+# ---- Source ----------------------------------------------------------------------------------------------
+
+
+def test_source_is_the_file(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(b"12345")
+    assert find_source(str(path)) == Source(str(path), [(str(path), 5)])
+
+
+def make_fifo(path):
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda path: None, "No such file"),
+        (lambda path: path.mkdir(), "is a directory"),
+        (lambda path: path.touch(), "is empty"),
+        (make_fifo, "not a regular file"),
+        (lambda path: path.symlink_to(path), "symbolic links"),
+    ],
+)
+def test_unusable_file_is_refused_with_its_name(tmp_path, make, words):
+    path = tmp_path / "some file"
+    make(path)
+    with pytest.raises(Refused, match=words) as refusal:
+        find_source(str(path))
+    assert str(path) in str(refusal.value)
+
+
+def test_unreadable_file_is_refused(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(b"1")
+    path.chmod(0)
+    user = os.geteuid()
+    if user == 0:
+        for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+            folder.chmod(0o755)
+        os.seteuid(65534)
+    try:
+        with pytest.raises(Refused, match="Permission denied"):
+            find_source(str(path))
+    finally:
+        os.seteuid(user)
+
+
+def test_name_with_a_null_byte_is_refused():
+    with pytest.raises(Refused, match="null"):
+        find_source("a\0b")
+
+
+def test_without_a_file_the_machine_provides_100_megabytes_the_same_ones_each_time():
+    source = find_source(None)
+    assert source.bytes >= ENOUGH_BYTES == 100_000_000
+    assert source == find_source(None)
+    assert all(os.path.getsize(path) == size for path, size in source.parts)
+
+
+# ---- Target ----------------------------------------------------------------------------------------------
+
+
+def five_bytes(size=5):
+    return Source("s", [("s", size)])
+
+
+def test_target_appears_when_it_is_kept(tmp_path):
+    wanted = tmp_path / "out"
+    wanted.write_bytes(b"old")
+    wanted.chmod(0o640)
+    with Target(str(wanted), five_bytes()) as target:
+        with open(target.path, "wb") as file:
+            file.write(b"new")
+        assert wanted.read_bytes() == b"old"
+        target.keep()
+    assert wanted.read_bytes() == b"new"
+    assert stat.S_IMODE(wanted.stat().st_mode) == 0o640
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_target_that_is_not_kept_leaves_no_trace(tmp_path):
+    with Target(str(tmp_path / "out"), five_bytes()):
+        assert len(os.listdir(tmp_path)) == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_target_behind_a_link_replaces_what_the_link_names(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    with Target(str(tmp_path / "link"), five_bytes()) as target:
+        target.keep()
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b""
+
+
+def test_device_is_written_directly():
+    with Target("/dev/null", five_bytes()) as target:
+        assert target.path == "/dev/null"
+    assert os.path.exists("/dev/null")
+
+
+@pytest.mark.parametrize(
+    "name, words", [("missing/out", "No such file"), (".", "directory"), ("new/", "directory"), ("n" * 300, "too long")]
+)
+def test_unusable_target_is_refused(tmp_path, name, words):
+    with pytest.raises(Refused, match=words):
+        with Target(f"{tmp_path}/{name}", five_bytes()) as target:
+            target.keep()
+    assert os.listdir(tmp_path) == []
+
+
+def test_target_without_room_is_refused_with_both_amounts(tmp_path):
+    with pytest.raises(Refused, match=r"needs 1,000,000 TB, .* are free"):
+        with Target(str(tmp_path / "out"), five_bytes(10**18)):
+            pass
+
+
+# ---- Memory ----------------------------------------------------------------------------------------------
+
+
+def test_need_counts_the_file_once_here_and_twice_there():
+    need = memory.needed(100, 102, 1 << 20)
+    assert need.prefill_bytes == 100 << 20
+    assert need.decode_bytes == 204 << 20
+    assert need.total > 304 << 20
+
+
+def test_too_little_memory_names_needed_and_available():
+    with pytest.raises(Refused, match=r"needed \(prefill's cache 1\.00 GB, .*\), 2\.00 GB available"):
+        memory.check(memory.Need(10**9, 2 * 10**9, 0), 2 * 10**9)
+    memory.check(memory.Need(10**9, 2 * 10**9, 0), 3 * 10**9)
+
+
+def test_available_is_the_least_of_machine_and_container(tmp_path):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 9000 kB\nMemAvailable:    5000 kB\n")
+    assert memory.available(str(meminfo), str(tmp_path)) == 5000 << 10
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.available(str(meminfo), str(tmp_path)) == 5000 << 10
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("900000\n")
+    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 100000\nactive_file 50000\n")
+    assert memory.available(str(meminfo), str(tmp_path)) == 250000
+
+
+# ---- Text, table, progress -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given, size", [("4096", 4096), ("16K", 16384), ("16kib", 16384), ("2 M", 2 << 20), ("1G", 1 << 30)])
+def test_sizes(given, size):
+    assert text.parse_size(given) == size
+
+
+@pytest.mark.parametrize("given", ["", "K", "-1", "1.5K", "0x10", "16T", "1 6", "٣"])
+def test_what_is_no_size(given):
+    with pytest.raises(ValueError):
+        text.parse_size(given)
+
+
+def test_amounts_read_well():
+    assert text.binary_size(16384) == "16 KiB"
+    assert text.binary_size(1000) == "1000 B"
+    assert text.amount(36) == "36 B"
+    assert text.amount(1_000_000_001) == "1.00 GB"
+    assert text.amount(300_000_001) == "300 MB"
+
+
+def test_one_line_stays_one_line():
+    assert text.one_line("a\nb\x1b[2J é\u2028") == "a\\nb\\x1b[2J é\\u2028"
+
+
+def test_table_aligns_and_wraps():
+    lines = table.render([("a", "1"), ("longer", "word " * 20), ("", "")], width=48).split("\n")
+    assert lines[0] == "a       1"
+    assert lines[1].startswith("longer  word word")
+    assert lines[2].startswith("        word")
+    assert all(len(line) <= 48 for line in lines)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_bar_shows_share_and_speed_on_a_terminal():
+    now = [0.0]
+    stream = Terminal()
+    progress = Progress(stream, clock=lambda: now[0])
+    progress.begin("WRITE", 4 * 10**9)
+    now[0] = 1.0
+    progress.update(10**9)
+    assert "25% of 4.00 GB" in stream.getvalue() and "1.00 GB/s" in stream.getvalue()
+    assert "[#######......................." in stream.getvalue()
+    now[0] = 2.0
+    progress.end()
+    assert "100% of 4.00 GB   2.00 GB/s" in stream.getvalue()
+    assert stream.getvalue().endswith("\n") and stream.getvalue().count("\n") == 1
+
+
+def test_no_control_characters_without_a_terminal_and_lines_only_now_and_then():
+    now = [0.0]
+    stream = io.StringIO()
+    progress = Progress(stream, clock=lambda: now[0])
+    progress.begin("WRITE", 100)
+    for second in range(12):
+        now[0] = float(second)
+        progress.update(second)
+    progress.end()
+    assert len(stream.getvalue().splitlines()) == 6
+    assert stream.getvalue().replace("\n", "").isprintable()
+
+
+def test_quiet_progress_says_nothing():
+    stream = Terminal()
+    progress = Progress(stream, quiet=True)
+    progress.begin("WRITE", 100)
+    progress.update(50)
+    progress.end()
+    progress.begin("READ", 100)
+    progress.abandon()
+    assert stream.getvalue() == ""
+
+
+# ---- Arguments -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--block-size", "0"], "not between 64 B and 1 GiB"),
+        (["--block-size", "2G"], "not between"),
+        (["--block-size", "many"], "not a size"),
+        (["--repeat", "0"], "--repeat"),
+        (["--seed", "x"], "--seed"),
+        (["--timeout", "-1"], "--timeout"),
+        (["--timeout", "nan"], "--timeout"),
+        (["--backend"], "expected one argument"),
+        (["--back", "LOCAL"], "unrecognized"),
+        (["a", "b"], "unrecognized arguments: b"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_exit_code_2(arguments, words, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["demo", *arguments])
+    captured = capsys.readouterr()
+    assert end.value.code == 2
+    assert captured.out == ""
+    assert captured.err.startswith("nixl demo: ") and captured.err.count("\n") == 1
+    assert words in captured.err
+
+
+def test_help_names_the_exit_codes(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["demo", "--help"])
+    assert end.value.code == 0
+    assert "Exit code" in capsys.readouterr().out
+
+
+def test_the_package_describes_each_of_its_files():
+    folder = os.path.dirname(demo.__file__)
+    for name in os.listdir(folder):
+        if name.endswith(".py") and name not in ("__init__.py", "errors.py"):
+            assert f" {name} " in demo.__doc__, name

@@ -1,0 +1,119 @@
+// The inside of the fake engine: what its engines share and one run of a request.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "support/fake_engine.h"
+#include "util/mutex.h"
+
+namespace nixl {
+
+/// A registration: of kinds that are no memory, length 0 and SIZE_MAX mean unbounded.
+struct FakeRange {
+    std::uint64_t address;
+    std::uint64_t length;
+    nixl_mem_t memory;
+
+    bool covers(std::uint64_t start, std::uint64_t size) const;
+};
+
+/// What others see of an engine. Lives as long as somebody refers to it.
+struct FakeCore {
+    std::uint64_t id = 0;
+    std::string agent;
+    std::shared_ptr<FakeSettings> settings;
+    std::map<std::uint64_t, FakeRange> ranges; ///< by key; guarded by FakeWorld::mutex
+
+    Mutex inboxMutex;
+    std::vector<Notification> inbox NIXL_GUARDED_BY(inboxMutex);
+};
+
+/// All engines of the process. The mutex is held shared while bytes are copied, so that a deregistration
+/// (which takes it alone) ends after the copies.
+struct FakeWorld {
+    SharedMutex mutex;
+    std::map<std::uint64_t, std::shared_ptr<FakeCore>> cores NIXL_GUARDED_BY(mutex);
+    std::uint64_t nextId NIXL_GUARDED_BY(mutex) = 1;
+    std::uint64_t nextKey NIXL_GUARDED_BY(mutex) = 1;
+
+    static FakeWorld &get();
+};
+
+struct FakeLocalRegion : LocalRegion {
+    FakeLocalRegion(std::shared_ptr<FakeCore> owner, std::uint64_t key, FakeRange range);
+    ~FakeLocalRegion() override;
+
+    const std::shared_ptr<FakeCore> core;
+    const std::uint64_t key;
+    const FakeRange range;
+    std::atomic<int> users{0}; ///< requests
+};
+
+struct FakePeer : Peer {
+    FakePeer(std::shared_ptr<FakeSettings> settings, std::string name, std::uint64_t id);
+    ~FakePeer() override;
+
+    const std::shared_ptr<FakeSettings> settings;
+    const std::string name;
+    const std::uint64_t id;
+    std::atomic<int> users{0}; ///< requests and remote regions
+};
+
+struct FakeRemoteRegion : RemoteRegion {
+    FakeRemoteRegion(std::shared_ptr<FakeSettings> settings, std::uint64_t coreId, std::uint64_t key,
+                     FakeRange range, FakePeer *peer);
+    ~FakeRemoteRegion() override;
+
+    const std::shared_ptr<FakeSettings> settings;
+    const std::uint64_t coreId;
+    const std::uint64_t key;
+    const FakeRange range; ///< as the peer's metadata says
+    FakePeer *const peer;  ///< nullptr: loop-back
+    std::atomic<int> users{0};
+};
+
+/// Delivers a message to the engine `coreId`. NIXL_ERR_REMOTE_DISCONNECT if it is gone.
+Status deliverFake(FakeCore &sender, std::uint64_t coreId, const std::string &message);
+
+/// One run: waiting, then running, then over.
+class FakeTransfer {
+public:
+    FakeTransfer(std::shared_ptr<FakeCore> core, const TransferSpec &spec,
+                 std::optional<std::string> notification);
+
+    /// Moves the bytes as the script says now, once; does nothing if it is not waiting.
+    void run();
+
+    /// Where it stands; a waiting one whose peer is gone ends here.
+    Progress check();
+
+    /// Ends it with NIXL_ERR_CANCELED if it is waiting, and waits for the end if it is running.
+    void cancel();
+
+private:
+    enum class State { kWaiting, kRunning, kOver };
+
+    Status move();
+    Status moveBlock(FakeCore &target, const Block &block);
+    void finish(Progress progress);
+    bool peerGone() const;
+
+    const std::shared_ptr<FakeCore> core_;
+    const TransferSpec spec_; // what it points to outlives the request, which cancels the run at its end
+    const std::optional<std::string> notification_;
+    const std::string peerName_;
+    const std::uint64_t targetId_;
+
+    Mutex mutex_;
+    ConditionVariable changed_;
+    State state_ NIXL_GUARDED_BY(mutex_) = State::kWaiting;
+    Progress progress_ NIXL_GUARDED_BY(mutex_);
+};
+
+} // namespace nixl
