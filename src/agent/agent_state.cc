@@ -60,7 +60,8 @@ nixlAgentData::create(const std::string &name, const nixlAgentConfig &config) {
     if (config.useListenThread)
         NIXL_LOG(kWarn, "agent '", name, "' asks for a metadata listener on port ", config.listenPort,
                  ", which this build does not have: peers' metadata must be handed over by the program");
-    auto telemetry = nixl::Telemetry::create(name, config.captureTelemetry, settings);
+    auto telemetry = nixl::Telemetry::create(name, config.captureTelemetry, settings,
+                                             nixl::pluginDirectories(settings.pluginDir));
     if (!telemetry.ok())
         return telemetry.status().withContext("telemetry");
     auto registry = nixl::processRegistry(settings.pluginDir);

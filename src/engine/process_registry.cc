@@ -35,6 +35,16 @@ ownPluginDirectory() {
 
 } // namespace
 
+std::vector<std::string>
+pluginDirectories(const std::string &pluginDir) {
+    std::vector<std::string> directories;
+    for (const std::string &directory : {pluginDir, ownPluginDirectory()}) {
+        if (!directory.empty())
+            directories.push_back(directory);
+    }
+    return directories;
+}
+
 std::shared_ptr<EngineRegistry>
 processRegistry(const std::string &pluginDir) {
     Registries &all = registries();
@@ -44,13 +54,8 @@ processRegistry(const std::string &pluginDir) {
     std::shared_ptr<EngineRegistry> &registry = all.byDirectory[pluginDir];
     if (!registry) {
         BuiltinEngines builtin = builtinEngines();
-        std::vector<std::string> directories;
-        for (const std::string &directory : {pluginDir, ownPluginDirectory()}) {
-            if (!directory.empty())
-                directories.push_back(directory);
-        }
         registry = std::make_shared<EngineRegistry>(std::move(builtin.factories), std::move(builtin.adapters),
-                                                    std::move(directories));
+                                                    pluginDirectories(pluginDir));
     }
     return registry;
 }

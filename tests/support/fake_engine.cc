@@ -311,6 +311,8 @@ public:
         const auto *fake = static_cast<FakePeer *>(peer);
         record("path", fake == nullptr ? "" : fake->name);
         const FakeScript script = settings_->script();
+        NIXL_RETURN_IF_ERROR(checkKind(localMemory));
+        NIXL_RETURN_IF_ERROR(checkKind(remoteMemory));
         if (peer == nullptr ? !capabilities_.local : !capabilities_.remote)
             return Status::error(NIXL_ERR_NOT_SUPPORTED, "the engine has no ",
                                  peer == nullptr ? "local" : "remote", " transfers");
@@ -324,8 +326,8 @@ public:
 
     Result<std::unique_ptr<EngineRequest>>
     prepare(const TransferSpec &spec) override {
-        record("prepare",
-               concat(nixlEnumStrings::xferOpStr(spec.operation), " ", spec.blocks.size(), " blocks"));
+        record("prepare", concat(nixlEnumStrings::xferOpStr(spec.operation), " ", spec.blocks.size(),
+                                 " blocks", spec.customParam.empty() ? "" : ", ", spec.customParam));
         checkSpec(spec);
         NIXL_RETURN_IF_ERROR(settings_->script().prepare);
         return std::unique_ptr<EngineRequest>(std::make_unique<FakeRequest>(core_, worker_, spec));
@@ -370,11 +372,17 @@ private:
     }
 
     Status
-    checkRange(const nixlBasicDesc &desc, nixl_mem_t memory) const {
+    checkKind(nixl_mem_t memory) const {
         const auto &kinds = capabilities_.memories;
-        if (std::find(kinds.begin(), kinds.end(), memory) == kinds.end())
-            return Status::error(NIXL_ERR_NOT_SUPPORTED, settings_->name, " does not register ",
-                                 nixlEnumStrings::memTypeStr(memory));
+        if (std::find(kinds.begin(), kinds.end(), memory) != kinds.end())
+            return {};
+        return Status::error(NIXL_ERR_NOT_SUPPORTED, settings_->name, " does not register ",
+                             nixlEnumStrings::memTypeStr(memory));
+    }
+
+    Status
+    checkRange(const nixlBasicDesc &desc, nixl_mem_t memory) const {
+        NIXL_RETURN_IF_ERROR(checkKind(memory));
         const bool isMemory = memory == DRAM_SEG || memory == VRAM_SEG;
         if (isMemory && desc.len == 0)
             return Status::error(NIXL_ERR_INVALID_PARAM, describe(desc, memory), " is empty");
