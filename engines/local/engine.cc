@@ -95,9 +95,11 @@ LocalEngine::checkUse(nixl_mem_t memory) const {
 }
 
 Result<std::unique_ptr<LocalRegion>>
-LocalEngine::registerRegion(const nixlBlobDesc &, nixl_mem_t memory) {
+LocalEngine::registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) {
     NIXL_RETURN_IF_ERROR(checkUse(memory));
-    const auto key = endpoint_->table.add();
+    if (desc.len == 0)
+        return Status::error(NIXL_ERR_INVALID_PARAM, "no memory at ", Hex{desc.addr}, ": its length is 0");
+    const auto key = endpoint_->table.add({desc.addr, desc.len});
     if (!key.ok())
         return key.status();
     return std::unique_ptr<LocalRegion>(new OwnRegion(key.value()));

@@ -42,8 +42,8 @@ probeOwnProcess() {
 std::string
 suspect(pid_t pid) {
     struct stat status {};
-    const std::string directory = concat("/proc/", pid);
-    if (stat(directory.c_str(), &status) == 0 && status.st_uid != geteuid())
+    const std::string file = concat("/proc/", pid, "/status"); // root's if the process is not dumpable
+    if (stat(file.c_str(), &status) == 0 && status.st_uid != geteuid())
         return "it is not dumpable (PR_SET_DUMPABLE), or holds privileges that this process lacks";
     const std::string scope = firstLine("/proc/sys/kernel/yama/ptrace_scope");
     if (!scope.empty() && scope != "0")

@@ -61,6 +61,8 @@ Incoming::readFrames() {
     // One read per call, so that no peer keeps the loop for itself; but to the end of what a dead one left.
     do {
         const IoState io = reader_.readOnce(socket_.get());
+        if (state_ != State::kGreeting)
+            reader_.fds.clear();
         if (!handleAll())
             return;
         if (io == IoState::kClosed || (io == IoState::kAgain && ended_)) {

@@ -59,6 +59,12 @@ public:
         return word().load(std::memory_order_acquire) == owner_;
     }
 
+    /// Whether the process ended or executed another program, rather than letting go of its last agent.
+    bool
+    died() const {
+        return (word().load(std::memory_order_acquire) & FUTEX_OWNER_DIED) != 0;
+    }
+
 private:
     LifeView(MappedRegion mapping, std::uint32_t owner) : mapping_(std::move(mapping)), owner_(owner) {}
 

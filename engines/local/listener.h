@@ -15,7 +15,7 @@
 namespace nixl::local {
 
 /// Lives on the loop of the process, except where methods say otherwise.
-class Listener : private IncomingOwner {
+class Listener : public IncomingOwner {
 public:
     /// Starts to listen. From any thread.
     static Result<std::unique_ptr<Listener>> create(HostProcess &process, std::shared_ptr<Endpoint> endpoint,
@@ -44,6 +44,7 @@ private:
     void forEachFromLoop(void (Incoming::*method)());
     void watchSocketFromLoop();
 
+    // For the connections, on the loop.
     HostProcess &process() override;
     Endpoint &endpoint() override;
     Accessors &accessorsOf() override;

@@ -42,8 +42,10 @@ PeerChannel::watchFromLoop() {
 
 Status
 PeerChannel::gone() const {
-    return Status::error(NIXL_ERR_REMOTE_DISCONNECT, description_,
-                         peer_.life.alive() ? " has ended its agent" : " is gone: its process has ended");
+    const char *how = peer_.life.died()                               ? " is gone: its process has ended"
+                      : !peer_.life.alive() || !peer_.table.view().open() ? " has ended"
+                                                                          : " has closed the connection";
+    return Status::error(NIXL_ERR_REMOTE_DISCONNECT, description_, how);
 }
 
 void

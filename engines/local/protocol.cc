@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x4c58494e; // "NIXL"
 constexpr std::uint16_t kVersion = 1;
+constexpr std::size_t kMaxDescriptors = 4; // more than any frame brings
 constexpr std::size_t kReadBytes = 64 << 10;
 constexpr std::size_t kMaxReadBytes = 256 << 10;
 
@@ -213,6 +214,8 @@ FrameReader::readOnce(int socket) {
     buffer_.resize(have + room);
     const IoResult result = receiveSome(socket, buffer_.data() + have, room, fds);
     buffer_.resize(have + result.bytes);
+    if (fds.size() > kMaxDescriptors)
+        fds.resize(kMaxDescriptors);
     return result.state;
 }
 

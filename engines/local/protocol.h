@@ -108,7 +108,7 @@ public:
     /// frames of this version, or a frame is above the limit; no more frames come.
     Result<bool> next(Frame &frame);
 
-    /// Descriptors that came with the bytes read so far.
+    /// Descriptors that came with the bytes read so far; those beyond the fourth are closed.
     std::vector<ScopedFd> fds;
 
 private:

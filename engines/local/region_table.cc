@@ -15,7 +15,7 @@ RegionTable::create() {
 }
 
 Result<RegionKey>
-RegionTable::add() {
+RegionTable::add(MemoryRange memory) {
     RegionKey key{0, randomKey()};
     {
         const LockGuard lock(mutex_);
@@ -29,14 +29,17 @@ RegionTable::add() {
                                  " regions are registered; the table has no room for more");
         }
     }
-    layout().keys[key.slot].store(key.key, std::memory_order_seq_cst);
+    TableLayout::Slot &slot = layout().slots[key.slot];
+    slot.address.store(memory.address, std::memory_order_relaxed);
+    slot.length.store(memory.length, std::memory_order_relaxed);
+    slot.key.store(key.key, std::memory_order_seq_cst);
     return key;
 }
 
 void
 RegionTable::close(RegionKey key) {
     std::uint64_t expected = key.key;
-    layout().keys[key.slot].compare_exchange_strong(expected, 0, std::memory_order_seq_cst);
+    layout().slots[key.slot].key.compare_exchange_strong(expected, 0, std::memory_order_seq_cst);
 }
 
 void
@@ -50,7 +53,7 @@ RegionTable::closeAll() {
     const LockGuard lock(mutex_);
     layout().open.store(0, std::memory_order_seq_cst);
     for (std::uint32_t slot = 0; slot < used_; ++slot)
-        layout().keys[slot].store(0, std::memory_order_seq_cst);
+        layout().slots[slot].key.store(0, std::memory_order_seq_cst);
 }
 
 Result<PeerTable>

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "util/mapped_region.h"
@@ -22,9 +23,29 @@ struct RegionKey {
 struct TableLayout {
     static constexpr std::uint32_t kSlots = 1U << 20;
 
+    /// Address and length are written before the key, and stay while somebody holds a mark that was set before the
+    /// key was seen.
+    struct Slot {
+        std::atomic<std::uint64_t> key; ///< 0: no registration
+        std::atomic<std::uint64_t> address;
+        std::atomic<std::uint64_t> length;
+        std::uint64_t reserved;
+    };
+
     std::atomic<std::uint64_t> open; ///< 1 while the engine lives
     std::array<std::uint64_t, 511> reserved;
-    std::array<std::atomic<std::uint64_t>, kSlots> keys; ///< 0: no registration
+    std::array<Slot, kSlots> slots;
+};
+
+/// The memory of a registration, as its owner has it; metadata that came another way may say otherwise.
+struct MemoryRange {
+    std::uint64_t address = 0;
+    std::uint64_t length = 0;
+
+    bool
+    covers(std::uint64_t from, std::uint64_t bytes) const {
+        return from >= address && from - address <= length && bytes <= length - (from - address);
+    }
 };
 
 /// What reads a table, an own one or a peer's.
@@ -38,11 +59,16 @@ public:
         return layout_->open.load(std::memory_order_seq_cst) == 1;
     }
 
-    /// Whether the registration is still valid. `key` may be anything.
-    bool
-    holds(RegionKey key) const {
-        return key.slot < TableLayout::kSlots && key.key != 0 &&
-               layout_->keys[key.slot].load(std::memory_order_seq_cst) == key.key;
+    /// The memory of a registration that is still valid, or nullopt. `key` may be anything.
+    std::optional<MemoryRange>
+    find(RegionKey key) const {
+        if (key.slot >= TableLayout::kSlots || key.key == 0)
+            return std::nullopt;
+        const TableLayout::Slot &slot = layout_->slots[key.slot];
+        if (slot.key.load(std::memory_order_seq_cst) != key.key)
+            return std::nullopt;
+        return MemoryRange{slot.address.load(std::memory_order_relaxed),
+                           slot.length.load(std::memory_order_relaxed)};
     }
 
 private:
@@ -57,7 +83,7 @@ public:
     RegionTable(RegionTable &&other) noexcept : memory_(std::move(other.memory_)) {}
 
     /// Enters a registration. NIXL_ERR_BACKEND: the table is full.
-    Result<RegionKey> add();
+    Result<RegionKey> add(MemoryRange memory);
 
     /// Makes a registration invalid; harmless if it is.
     void close(RegionKey key);

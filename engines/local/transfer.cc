@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "engines/local/identity.h"
 #include "engines/local/marks.h"
@@ -18,19 +18,18 @@ namespace {
 constexpr std::uint64_t kSmallBytes = 64 << 10;
 constexpr std::size_t kSmallBlocks = 32;
 
-/// The pieces of a batch.
-struct Pieces {
-    std::array<iovec, kBatchPieces> local;
-    std::array<iovec, kBatchPieces> remote;
-    std::size_t count = 0;
-};
-
 iovec
 piece(std::uint64_t address, std::uint64_t length) {
     return {reinterpret_cast<void *>(address), static_cast<std::size_t>(length)};
 }
 
 } // namespace
+
+struct Transfer::Pieces {
+    std::array<iovec, kBatchPieces> local;
+    std::array<iovec, kBatchPieces> remote;
+    std::size_t count = 0;
+};
 
 Status
 deliverWithin(const Endpoint &from, Endpoint &to, std::string message) {
@@ -98,41 +97,50 @@ Transfer::copy(std::size_t batch, const Lane &lane) const {
         theirs.emplace(lane.channel->marks());
     NIXL_RETURN_IF_ERROR(lane.alive());
 
+    Pieces pieces;
+    NIXL_RETURN_IF_ERROR(collect(batch, lane, pieces));
+    const auto fault = copyPieces(lane.pid(), spec_.operation, std::span(pieces.local.data(), pieces.count),
+                                  std::span(pieces.remote.data(), pieces.count));
+    if (!fault)
+        return {};
+    NIXL_RETURN_IF_ERROR(lane.alive()); // the better reason
+    const BlockPosition start = starts_[batch];
+    const std::size_t index = start.block + fault->piece;
+    const std::uint64_t offset = (fault->piece == 0 ? start.offset : 0) + fault->offset;
+    return explainFault(*fault, spec_.blocks[index], index, offset, lane);
+}
+
+/// Fills in the pieces of a batch whose blocks lie in memory that is registered on both sides.
+Status
+Transfer::collect(std::size_t batch, const Lane &lane, Pieces &pieces) const {
     const BlockPosition start = starts_[batch];
     const BlockPosition end = starts_[batch + 1];
     const TableView remoteTable = lane.table();
     const TableView localTable = self_->table.view();
-    std::uint32_t lastLocal = UINT32_MAX;
     std::uint32_t lastRemote = UINT32_MAX;
-    Pieces pieces;
+    std::uint32_t lastLocal = UINT32_MAX;
+    std::optional<MemoryRange> remote;
+    std::optional<MemoryRange> local;
     for (std::size_t i = start.block; i < end.block + (end.offset > 0 ? 1 : 0); ++i) {
         const Block &block = spec_.blocks[i];
-        if (block.remoteRegion != lastRemote) {
-            lastRemote = block.remoteRegion;
-            if (!remoteTable.holds(static_cast<PeerRegion *>(spec_.remoteRegions[lastRemote].region)->key))
-                return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the memory at ", Hex{block.remote}, " of ",
-                                     lane.description(), " is not registered any more");
-        }
-        if (block.localRegion != lastLocal) {
-            lastLocal = block.localRegion;
-            if (!localTable.holds(static_cast<OwnRegion *>(spec_.localRegions[lastLocal].region)->key))
-                return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the local memory at ", Hex{block.local},
-                                     " is not registered any more");
-        }
+        if (std::exchange(lastRemote, block.remoteRegion) != block.remoteRegion)
+            remote = remoteTable.find(static_cast<PeerRegion *>(spec_.remoteRegions[lastRemote].region)->key);
+        if (std::exchange(lastLocal, block.localRegion) != block.localRegion)
+            local = localTable.find(static_cast<OwnRegion *>(spec_.localRegions[lastLocal].region)->key);
+        if (!remote || !remote->covers(block.remote, block.length))
+            return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the memory at ", Hex{block.remote}, " of ",
+                                 lane.description(), remote ? " reaches beyond its registration"
+                                                            : " is not registered any more");
+        if (!local || !local->covers(block.local, block.length))
+            return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the local memory at ", Hex{block.local},
+                                 local ? " reaches beyond its registration" : " is not registered any more");
         const std::uint64_t from = i == start.block ? start.offset : 0;
         const std::uint64_t to = i == end.block ? end.offset : block.length;
         pieces.local[pieces.count] = piece(block.local + from, to - from);
         pieces.remote[pieces.count] = piece(block.remote + from, to - from);
         ++pieces.count;
     }
-    const auto fault = copyPieces(lane.pid(), spec_.operation, std::span(pieces.local.data(), pieces.count),
-                                  std::span(pieces.remote.data(), pieces.count));
-    if (!fault)
-        return {};
-    NIXL_RETURN_IF_ERROR(lane.alive()); // the better reason
-    const std::size_t index = start.block + fault->piece;
-    const std::uint64_t offset = (fault->piece == 0 ? start.offset : 0) + fault->offset;
-    return explainFault(*fault, spec_.blocks[index], index, offset, lane);
+    return {};
 }
 
 Status
@@ -152,7 +160,7 @@ Transfer::explainFault(const CopyFault &fault, const Block &block, std::size_t i
 void
 Transfer::batchEnded(const Status &status) {
     Lane lane;
-    std::uint64_t run;
+    std::uint64_t run = 0;
     std::optional<std::string> message;
     {
         const LockGuard lock(mutex_);

@@ -59,7 +59,10 @@ public:
 private:
     enum class Phase { kIdle, kCopying, kTelling, kTerminal };
 
+    struct Pieces;
+
     Status copy(std::size_t batch, const Lane &lane) const;
+    Status collect(std::size_t batch, const Lane &lane, Pieces &pieces) const;
     Status explainFault(const CopyFault &fault, const Block &block, std::size_t index, std::uint64_t offset,
                         const Lane &lane) const;
     void batchEnded(const Status &status);

@@ -82,14 +82,16 @@ moveBlocks() {
     nixl_opt_args_t notify;
     notify.notif = "blocks are there";
     nixlXferReqH *write = nullptr, *read = nullptr;
-    check(prefill.agent.makeXferReq(NIXL_WRITE, local, blocks, remote, places, write, &notify), "makeXferReq");
+    check(prefill.agent.makeXferReq(NIXL_WRITE, local, blocks, remote, places, write, &notify),
+          "makeXferReq");
     check(prefill.agent.makeXferReq(NIXL_READ, local, blocks, remote, places, read), "makeXferReq");
 
     run(prefill.agent, write);
     nixl_notifs_t arrived;
     while (arrived.empty())
         check(decode.agent.getNotifs(arrived), "getNotifs");
-    std::printf("notification from %s: %s\n", arrived.begin()->first.c_str(), arrived.begin()->second[0].c_str());
+    std::printf("notification from %s: %s\n", arrived.begin()->first.c_str(),
+                arrived.begin()->second[0].c_str());
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         const auto source = original.begin() + blocks[i] * static_cast<std::ptrdiff_t>(kBlockBytes);
         const auto target = decode.memory.begin() + places[i] * static_cast<std::ptrdiff_t>(kBlockBytes);
@@ -98,7 +100,8 @@ moveBlocks() {
     }
 
     for (const int block : blocks)
-        std::fill_n(prefill.memory.begin() + block * static_cast<std::ptrdiff_t>(kBlockBytes), kBlockBytes, 0);
+        std::fill_n(prefill.memory.begin() + block * static_cast<std::ptrdiff_t>(kBlockBytes), kBlockBytes,
+                    0);
     run(prefill.agent, read);
     if (prefill.memory != original)
         throw std::runtime_error("other bytes came back");

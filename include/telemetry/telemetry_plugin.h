@@ -76,13 +76,18 @@ private:
 extern "C" {
 NIXL_TELEMETRY_PLUGIN_EXPORT nixlTelemetryPlugin *nixl_telemetry_plugin_init();
 NIXL_TELEMETRY_PLUGIN_EXPORT void nixl_telemetry_plugin_fini();
+}
 
-/** Marks a file as built from these headers. Exporters are C++ classes: one built from NIXL's own headers has
- *  another layout, and is refused instead of called. */
-NIXL_TELEMETRY_PLUGIN_EXPORT __attribute__((used)) inline int
-nixl_telemetry_plugin_headers() {
-    return 1;
+/** Layout of the classes in these headers. Other implementations of the interface have other layouts, and
+ * their files lack the symbol below: such a file is refused instead of called. */
+#define NIXL_OPEN_TELEMETRY_ABI 1
+
+#ifndef NIXL_TELEMETRY_PLUGIN_HOST // the library that loads exporters must not look like one
+extern "C" {
+/** Planted in every file that is compiled with these headers. */
+extern const int nixl_open_telemetry_abi __attribute__((weak, visibility("default")));
+const int nixl_open_telemetry_abi __attribute__((used)) = NIXL_OPEN_TELEMETRY_ABI;
 }
-}
+#endif
 
 #endif

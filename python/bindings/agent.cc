@@ -18,9 +18,8 @@ using Description = py::typing::Tuple<Params, py::typing::List<py::str>>;
 
 std::unique_ptr<nixlAgent, DeleteWithoutGil>
 makeAgent(const Text &name, const nixlAgentConfig &config) {
-    return withoutGil([&] {
-        return std::unique_ptr<nixlAgent, DeleteWithoutGil>(new nixlAgent(name.value, config));
-    });
+    return withoutGil(
+        [&] { return std::unique_ptr<nixlAgent, DeleteWithoutGil>(new nixlAgent(name.value, config)); });
 }
 
 Params
@@ -61,12 +60,14 @@ Description
 getBackendParams(const nixlAgent &agent, Handle backend) {
     nixl_mem_list_t mems;
     nixl_b_params_t params;
-    checked(withoutGil([&] { return agent.getBackendParams(fromHandle<nixlBackendH>(backend), mems, params); }));
+    checked(
+        withoutGil([&] { return agent.getBackendParams(fromHandle<nixlBackendH>(backend), mems, params); }));
     return describeEngine(mems, params);
 }
 
 Handle
-createBackend(nixlAgent &agent, const Text &name, const std::unordered_map<std::string, std::string> &params) {
+createBackend(nixlAgent &agent, const Text &name,
+              const std::unordered_map<std::string, std::string> &params) {
     nixlBackendH *backend = nullptr;
     checked(withoutGil([&] { return agent.createBackend(name.value, params, backend); }));
     return toHandle(backend);

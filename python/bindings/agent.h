@@ -1,4 +1,5 @@
-// nixlAgent as a Python class. Every call converts its arguments first, runs without the GIL, and raises what failed.
+// nixlAgent as a Python class. Every call converts its arguments first, runs without the GIL, and raises what
+// failed.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <pybind11/stl.h>
 
 #include "errors.h"
+#include "gil.h"
 #include "nixl.h"
 
 namespace nixl::python {

@@ -36,7 +36,8 @@ getLocalMD(const nixlAgent &agent) {
 }
 
 py::bytes
-getLocalPartialMD(const nixlAgent &agent, BoundRegList &descs, bool includeConnInfo, const Handles &backends) {
+getLocalPartialMD(const nixlAgent &agent, BoundRegList &descs, bool includeConnInfo,
+                  const Handles &backends) {
     nixl_opt_args_t options = withBackends(backends);
     options.includeConnInfo = includeConnInfo;
     const BoundRegList::Reader list(descs);
@@ -104,7 +105,8 @@ defineMetadata(AgentClass &agent) {
         .def("sendLocalMD", &sendLocalMD, "ip_addr"_a = "", "port"_a = 0)
         .def("sendLocalPartialMD", &sendLocalPartialMD, "descs"_a, "inc_conn_info"_a = false,
              "backends"_a = Handles(), "ip_addr"_a = "", "port"_a = 0, "label"_a = "")
-        .def("fetchRemoteMD", &fetchRemoteMD, "remote_agent"_a, "ip_addr"_a = "", "port"_a = 0, "label"_a = "")
+        .def("fetchRemoteMD", &fetchRemoteMD, "remote_agent"_a, "ip_addr"_a = "", "port"_a = 0,
+             "label"_a = "")
         .def("invalidateLocalMD", &invalidateLocalMD, "ip_addr"_a = "", "port"_a = 0);
 }
 

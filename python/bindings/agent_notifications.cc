@@ -18,8 +18,8 @@ std::string
 textOf(py::handle object, const char *what) {
     std::string text;
     if (!encodeText(object, text))
-        throw py::type_error(concat("notif_map: ", what, " is a ", Py_TYPE(object.ptr())->tp_name,
-                                    ", neither str nor bytes"));
+        throw py::type_error(
+            concat("notif_map: ", what, " is a ", Py_TYPE(object.ptr())->tp_name, ", neither str nor bytes"));
     return text;
 }
 
@@ -62,8 +62,7 @@ getNotifs(nixlAgent &agent, const py::typing::Dict<py::str, py::typing::List<py:
 nixl_status_t
 genNotif(const nixlAgent &agent, const Text &remoteAgent, const Text &message, const Handles &backends) {
     const nixl_opt_args_t options = withBackends(backends);
-    return checked(
-        withoutGil([&] { return agent.genNotif(remoteAgent.value, message.value, &options); }));
+    return checked(withoutGil([&] { return agent.genNotif(remoteAgent.value, message.value, &options); }));
 }
 
 } // namespace

@@ -55,9 +55,9 @@ prepStridedDlist(const nixlAgent &agent, const Text &name, nixl_mem_t type, cons
 }
 
 Handle
-makeXferReq(const nixlAgent &agent, nixl_xfer_op_t operation, Handle localSide, const IndexArgument &localIndices,
-            Handle remoteSide, const IndexArgument &remoteIndices, const Text &notification,
-            const Handles &backends, bool skipDescMerge) {
+makeXferReq(const nixlAgent &agent, nixl_xfer_op_t operation, Handle localSide,
+            const IndexArgument &localIndices, Handle remoteSide, const IndexArgument &remoteIndices,
+            const Text &notification, const Handles &backends, bool skipDescMerge) {
     const Indices local(localIndices, "local_indices");
     const Indices remote(remoteIndices, "remote_indices");
     nixl_opt_args_t options = withNotification(backends, notification);

@@ -36,10 +36,11 @@ describeTelemetry(const Telemetry &telemetry) {
 
 void
 defineConfig(py::module_ &module) {
-    py::class_<Config>(module, "nixlAgentConfig", "How an agent is configured; read once, at its construction.")
+    py::class_<Config>(module, "nixlAgentConfig",
+                       "How an agent is configured; read once, at its construction.")
         .def(py::init<>())
-        .def(py::init<bool, bool, std::uint16_t, nixl_thread_sync_t, unsigned int, std::uint64_t, std::uint64_t,
-                      bool, std::chrono::microseconds>(),
+        .def(py::init<bool, bool, std::uint16_t, nixl_thread_sync_t, unsigned int, std::uint64_t,
+                      std::uint64_t, bool, std::chrono::microseconds>(),
              "use_prog_thread"_a, "use_listen_thread"_a = Config::kDefaultUseListenThread,
              "port"_a = Config::kDefaultListenPort,
              py::arg_v("sync_mode", Config::kDefaultSyncMode, "nixl_thread_sync_t.NIXL_THREAD_SYNC_DEFAULT"),

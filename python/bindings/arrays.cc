@@ -52,8 +52,8 @@ loadUnsigned(const char *bytes) {
     return value;
 }
 
-/// The integer at `bytes`. REQUIRES: size is 1, 2, 4 or 8. Unsigned values above INT64_MAX come out as INT64_MAX,
-/// which is as far out of an int's range.
+/// The integer at `bytes`. REQUIRES: size is 1, 2, 4 or 8. Unsigned values above INT64_MAX come out as
+/// INT64_MAX, which is as far out of an int's range.
 std::int64_t
 readInteger(const char *bytes, std::size_t size, IntegerFormat format) {
     std::uint64_t value = 0;
@@ -142,8 +142,8 @@ IntegerTable::IntegerTable(const ArrayArgument &array, int columns) : view_(arra
 
 Indices::Indices(const IndexArgument &argument, const char *name) {
     py::handle object = argument.object;
-    const bool text = PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) ||
-                      PyByteArray_Check(object.ptr());
+    const bool text =
+        PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr());
     if (text)
         throw py::value_error(
             concat(name, " must be a list or an array of integers, not ", Py_TYPE(object.ptr())->tp_name));
@@ -166,7 +166,8 @@ Indices::readBuffer(const char *name) {
                                      view.format == nullptr ? "B" : view.format, "'"));
     const auto count = static_cast<std::size_t>(view.shape[0]);
     const auto size = static_cast<std::size_t>(view.itemsize);
-    if (format->isSigned && !format->swapped && size == sizeof(int) && PyBuffer_IsContiguous(&view, 'C') != 0 &&
+    if (format->isSigned && !format->swapped && size == sizeof(int) &&
+        PyBuffer_IsContiguous(&view, 'C') != 0 &&
         reinterpret_cast<std::uintptr_t>(view.buf) % alignof(int) == 0) {
         indices_ = {static_cast<const int *>(view.buf), count};
         return;

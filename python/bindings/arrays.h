@@ -1,5 +1,5 @@
-// Arrays of integers by the buffer protocol: numpy arrays, memoryviews, whatever exports its memory. Nothing here
-// needs numpy.
+// Arrays of integers by the buffer protocol: numpy arrays, memoryviews, whatever exports its memory. Nothing
+// here needs numpy.
 #pragma once
 
 #include <cstddef>
@@ -101,8 +101,9 @@ template<> struct pybind11::detail::type_caster<nixl::python::ArrayArgument> {
 };
 
 template<> struct pybind11::detail::type_caster<nixl::python::IndexArgument> {
-    PYBIND11_TYPE_CASTER(nixl::python::IndexArgument,
-                         const_name("collections.abc.Iterable[typing.SupportsIndex] | typing_extensions.Buffer"));
+    PYBIND11_TYPE_CASTER(
+        nixl::python::IndexArgument,
+        const_name("collections.abc.Iterable[typing.SupportsIndex] | typing_extensions.Buffer"));
 
     bool
     load(handle source, bool /*convert*/) {

@@ -197,12 +197,14 @@ serializeReg(const BoundRegList &descs) {
     return writePickledList(PickledKind::kRegList, serializeList(descs.list()));
 }
 
-py::object
+using AnyList = py::typing::Union<BoundXferList, BoundRegList>;
+
+AnyList
 deserialize(const py::bytes &serialized) {
     const PickledList pickled = valueOrRaise(readPickledList(static_cast<std::string_view>(serialized)));
     if (pickled.kind == PickledKind::kXferList)
-        return py::cast(BoundXferList(valueOrRaise(parseXferList(pickled.state))));
-    return py::cast(BoundRegList(valueOrRaise(parseRegList(pickled.state))));
+        return AnyList(py::cast(BoundXferList(valueOrRaise(parseXferList(pickled.state)))));
+    return AnyList(py::cast(BoundRegList(valueOrRaise(parseRegList(pickled.state)))));
 }
 
 } // namespace
@@ -252,9 +254,10 @@ defineSerializing(py::module_ &module) {
     module.def("serialize_descs", &serializeXfer, "descs"_a,
                "Bytes of a list that deserialize_descs() and NIXL's pickle.loads() read.");
     module.def("serialize_descs", &serializeReg, "descs"_a);
-    module.def("deserialize_descs", &deserialize, "serialized"_a,
-               "The list in the bytes of serialize_descs() or of NIXL. Nothing in the bytes is executed; anything "
-               "but a list raises nixlMismatchError.");
+    module.def(
+        "deserialize_descs", &deserialize, "serialized"_a,
+        "The list in the bytes of serialize_descs() or of NIXL. Nothing in the bytes is executed; anything "
+        "but a list raises nixlMismatchError.");
 }
 
 } // namespace nixl::python

@@ -10,8 +10,8 @@
 namespace nixl::python {
 
 /**
- * A list that Python owns. While a call of the library reads it, with other Python threads running, it refuses to
- * be changed. The GIL guards everything here.
+ * A list that Python owns. While a call of the library reads it, with other Python threads running, it
+ * refuses to be changed. The GIL guards everything here.
  */
 template<typename Desc> class BoundList {
 public:

@@ -21,7 +21,8 @@ nameOf(Py_ssize_t position) {
 
 [[noreturn]] void
 raiseField(Py_ssize_t position, const char *field, py::handle value, const char *demand) {
-    throw std::runtime_error(concat(nameOf(position), ": ", field, " is ", py::repr(value).cast<std::string>(), ", ", demand));
+    throw std::runtime_error(
+        concat(nameOf(position), ": ", field, " is ", py::repr(value).cast<std::string>(), ", ", demand));
 }
 
 std::uint64_t
@@ -53,8 +54,9 @@ void
 checkFields(py::handle tuple, Py_ssize_t position) {
     constexpr int kFields = DescTuple<Desc>::kFields;
     if (PyTuple_GET_SIZE(tuple.ptr()) != kFields)
-        throw py::value_error(concat(nameOf(position), ": a descriptor tuple must have exactly ", kFields, " elements ",
-                                     DescTuple<Desc>::kLayout, ", not ", PyTuple_GET_SIZE(tuple.ptr())));
+        throw py::value_error(concat(nameOf(position), ": a descriptor tuple must have exactly ", kFields,
+                                     " elements ", DescTuple<Desc>::kLayout, ", not ",
+                                     PyTuple_GET_SIZE(tuple.ptr())));
 }
 
 std::string

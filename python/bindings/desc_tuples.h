@@ -7,9 +7,9 @@
 
 namespace nixl::python {
 
-/// How a descriptor reads and writes its tuple. Messages call the tuple descs[position], or desc if `position` is
-/// negative. Wrong number of elements: ValueError. A field that is not an integer of 0 to 2^64-1, or not text:
-/// RuntimeError, as in NIXL.
+/// How a descriptor reads and writes its tuple. Messages call the tuple descs[position], or desc if
+/// `position` is negative. Wrong number of elements: ValueError. A field that is not an integer of 0 to
+/// 2^64-1, or not text: RuntimeError, as in NIXL.
 template<typename Desc> struct DescTuple;
 
 template<> struct DescTuple<nixlBasicDesc> {

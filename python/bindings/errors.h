@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string_view>
-#include <utility>
 
 #include <pybind11/pybind11.h>
 
@@ -13,20 +12,12 @@ namespace nixl::python {
 /// Adds the exception classes, each derived from Exception, to the module.
 void defineErrors(pybind11::module_ &module);
 
-/// Raises the exception of a negative status. Its text is the name of the status, then ": " and `cause`, if any;
-/// programs look for the name in the text.
+/// Raises the exception of a negative status. Its text is the name of the status, then ": " and `cause`, if
+/// any; programs look for the name in the text.
 [[noreturn]] void raiseStatus(nixl_status_t status, std::string_view cause);
 
-/// Passes NIXL_SUCCESS and NIXL_IN_PROG on and raises otherwise, with the cause that the calling thread's last
-/// call on an agent left.
+/// Passes NIXL_SUCCESS and NIXL_IN_PROG on and raises otherwise, with the cause that the calling thread's
+/// last call on an agent left.
 nixl_status_t checked(nixl_status_t status);
-
-/// Runs `call`, which must not touch Python objects, while other Python threads run.
-template<typename Call>
-auto
-withoutGil(Call &&call) {
-    const pybind11::gil_scoped_release released;
-    return std::forward<Call>(call)();
-}
 
 } // namespace nixl::python

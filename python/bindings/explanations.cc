@@ -56,8 +56,8 @@ defineExplanations(py::module_ &module, AgentClass &agent) {
             "Everything that was considered, fastest first.")
         .def("__str__", [](const Explanation &self) { return decodeText(self.toString()); })
         .def("__repr__", [](const Explanation &self) {
-            return decodeText(concat("<nixlPathExplanation ", self.backend, " (", self.path, "), ", self.blocks,
-                                     " blocks, ", self.bytes, " bytes: ", self.reason, ">"));
+            return decodeText(concat("<nixlPathExplanation ", self.backend, " (", self.path, "), ",
+                                     self.blocks, " blocks, ", self.bytes, " bytes: ", self.reason, ">"));
         });
 
     agent.def("explain", &explain, "reqh"_a, "Which path the request takes, and why.");

@@ -9,8 +9,8 @@
 
 namespace nixl::python {
 
-/// An argument that takes str and bytes. A str is encoded as UTF-8; surrogates that stand for undecodable bytes
-/// become those bytes again, so whatever decodeText() gave is accepted and means the same.
+/// An argument that takes str and bytes. A str is encoded as UTF-8; surrogates that stand for undecodable
+/// bytes become those bytes again, so whatever decodeText() gave is accepted and means the same.
 struct Text {
     std::string value;
 };
@@ -29,7 +29,8 @@ decodeText(std::string_view bytes) {
 inline bool
 encodeText(pybind11::handle source, std::string &bytes) {
     if (PyBytes_Check(source.ptr())) {
-        bytes.assign(PyBytes_AS_STRING(source.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())));
+        bytes.assign(PyBytes_AS_STRING(source.ptr()),
+                     static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())));
         return true;
     }
     if (PyByteArray_Check(source.ptr())) {

@@ -1,4 +1,5 @@
 // nixl._utils: plain memory for programs and tests that have neither numpy nor torch.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +8,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include "gil.h"
 #include "util/concat.h"
 
 namespace py = pybind11;
@@ -45,8 +47,7 @@ fill(std::uintptr_t address, std::size_t size) {
     if (size == 0)
         return;
     void *memory = pointer(address, "addr");
-    const py::gil_scoped_release released;
-    std::memset(memory, 0xBA, size);
+    nixl::python::withoutGil([&] { std::memset(memory, 0xBA, size); });
 }
 
 void
@@ -55,17 +56,12 @@ verifyTransfer(std::uintptr_t addressA, std::uintptr_t addressB, std::size_t siz
         return;
     const auto *a = static_cast<const unsigned char *>(pointer(addressA, "addr_a"));
     const auto *b = static_cast<const unsigned char *>(pointer(addressB, "addr_b"));
-    std::size_t at = 0;
-    {
-        const py::gil_scoped_release released;
-        if (std::memcmp(a, b, size) == 0)
-            return;
-        while (a[at] == b[at])
-            ++at;
-    }
-    PyErr_SetString(PyExc_AssertionError, nixl::concat("byte ", at, " of ", size, " differs: ", +a[at], " and ",
-                                                       +b[at])
-                                              .c_str());
+    const std::size_t at = nixl::python::withoutGil(
+        [&] { return static_cast<std::size_t>(std::mismatch(a, a + size, b).first - a); });
+    if (at == size)
+        return;
+    PyErr_SetString(PyExc_AssertionError,
+                    nixl::concat("byte ", at, " of ", size, " differs: ", +a[at], " and ", +b[at]).c_str());
     throw py::error_already_set();
 }
 

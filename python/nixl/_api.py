@@ -6,6 +6,7 @@ exceptions of `nixl._bindings`, whose text begins with the name of the status an
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -111,11 +112,12 @@ class nixl_agent:
     def __del__(self) -> None:
         # Without the attribute the constructor failed, or a program took the agent away.
         agent = self.__dict__.get("agent")
+        if agent is None:
+            return
         for handle in self.__dict__.get("_leaked_xfer_handles", ()):
-            try:
+            # The end of the agent ends the transfer in any case.
+            with contextlib.suppress(Exception):
                 agent.releaseXferReq(handle)
-            except Exception:
-                pass  # The end of the agent ends the transfer in any case.
 
     def __repr__(self) -> str:
         return f"<nixl_agent {self.name!r} backends={list(self.backends)}>"
@@ -350,9 +352,7 @@ class nixl_agent:
                     return True
         return False
 
-    def send_notif(
-        self, remote_agent_name: str | bytes, notif_msg: str | bytes, backend: str | None = None
-    ) -> None:
+    def send_notif(self, remote_agent_name: str | bytes, notif_msg: str | bytes, backend: str | None = None) -> None:
         """Sends a message, empty or not, to a loaded peer or to this agent itself."""
         self.agent.genNotif(remote_agent_name, notif_msg, self._handles([backend] if backend else None))
 
@@ -378,9 +378,7 @@ class nixl_agent:
         if int(status) < 0:
             logger.debug("remove_remote_agent(%r): %s", agent, status.name)
 
-    def check_remote_metadata(
-        self, agent: str | bytes, descs: nixlBind.nixlXferDList | None = None
-    ) -> bool:
+    def check_remote_metadata(self, agent: str | bytes, descs: nixlBind.nixlXferDList | None = None) -> bool:
         """Whether a peer is known and has registered all of a list. A local lookup."""
         if descs is None:
             descs = nixlBind.nixlXferDList(nixlBind.DRAM_SEG)

@@ -112,7 +112,9 @@ def _from_tuples(kind: Any, descs: Any, mem_type: str | None, fields: int) -> An
         raise IndexError("the list of descriptors is empty")
     first = descs[0]
     if not isinstance(first, tuple):
-        raise DescriptorError(f"descs[0] must be a tuple of {fields} elements or a tensor, not a {type(first).__name__}")
+        raise DescriptorError(
+            f"descs[0] must be a tuple of {fields} elements or a tensor, not a {type(first).__name__}"
+        )
     if len(first) != fields:
         raise DescriptorError(f"descs[0] must have {fields} elements, not {len(first)}")
     return kind(_memory_type(mem_type), descs if isinstance(descs, list) else list(descs))

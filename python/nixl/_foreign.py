@@ -14,9 +14,7 @@ def other_owner(packages: str) -> str | None:
     """
     try:
         entries = [
-            name
-            for name in os.listdir(packages)
-            if name.lower().startswith("nixl") and name.endswith(".dist-info")
+            name for name in os.listdir(packages) if name.lower().startswith("nixl") and name.endswith(".dist-info")
         ]
     except OSError:
         return None

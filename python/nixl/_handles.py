@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ class _Handle:
         raise NotImplementedError
 
     def release(self) -> None:
-        """Ends the native object. A handle that was released stays so; one that cannot be yet raises and stays alive."""
+        """Ends the native object; once is enough. A handle that cannot be released yet raises and stays as it is."""
         if self._released:
             return
         self._release_native()
@@ -50,10 +51,9 @@ class _Handle:
             self.release()
             return True
         except Exception as error:
-            try:
+            # At the end of the interpreter logging may be gone.
+            with contextlib.suppress(Exception):
                 logger.error("Releasing %r failed: %s", self, error)
-            except Exception:
-                pass  # At the end of the interpreter logging may be gone.
             return False
 
 

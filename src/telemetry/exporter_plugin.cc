@@ -1,3 +1,5 @@
+#define NIXL_TELEMETRY_PLUGIN_HOST
+
 #include "telemetry/exporter_plugin.h"
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "telemetry/telemetry_plugin.h"
 #include "util/dynamic_library.h"
 #include "util/mutex.h"
 
@@ -67,7 +70,8 @@ private:
         if (!init)
             return Status::error(NIXL_ERR_NOT_SUPPORTED, "'", path,
                                  "' exports no nixl_telemetry_plugin_init");
-        if (!entry.library->symbol("nixl_telemetry_plugin_headers"))
+        const auto *abi = static_cast<const int *>(entry.library->symbol("nixl_open_telemetry_abi"));
+        if (!abi || *abi != NIXL_OPEN_TELEMETRY_ABI)
             return Status::error(
                 NIXL_ERR_NOT_SUPPORTED, "'", path,
                 "' was not built from the headers of this library; it works when it is rebuilt");

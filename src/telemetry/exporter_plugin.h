@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "telemetry/telemetry_plugin.h"
+#include "telemetry/telemetry_exporter.h"
 #include "util/status.h"
 
 namespace nixl {

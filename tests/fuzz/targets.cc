@@ -71,7 +71,7 @@ checkItems(std::string_view bytes) {
     nixlSerDes serdes;
     if (serdes.importStr(std::string(bytes)) != NIXL_SUCCESS)
         return;
-    std::size_t total = 0;
+    nixlSerDes copy;
     for (bool moved = true; moved;) {
         moved = false;
         for (const char *tag : {"Agent", "Conns", "nixlDList", "bknd", "name", "msg", "t", "c", "n", ""}) {
@@ -80,14 +80,18 @@ checkItems(std::string_view bytes) {
                     "a length fits the container");
             if (length < 0)
                 continue;
-            std::string copy(static_cast<std::size_t>(length), '\0');
-            require(serdes.getBuf(tag, copy.data(), length) == NIXL_SUCCESS,
+            std::string payload(static_cast<std::size_t>(length) + 1, '\0');
+            require(serdes.getBuf(tag, payload.data(), length + 1) == NIXL_ERR_MISMATCH, "lengths are exact");
+            nixlSerDes twin = serdes;
+            require(serdes.getBuf(tag, payload.data(), length) == NIXL_SUCCESS,
                     "what getBufLen shows can be read");
-            total += copy.size() + 1;
+            payload.pop_back();
+            require(twin.getStr(tag) == payload, "strings and buffers are the same");
+            copy.addStr(tag, payload);
             moved = true;
         }
     }
-    require(total <= bytes.size(), "nothing is read twice");
+    require(copy.exportStr().size() <= bytes.size(), "nothing is read twice");
     require(serdes.exportStr() == bytes, "reading changes nothing");
 }
 

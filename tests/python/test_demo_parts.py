@@ -203,16 +203,14 @@ def test_device_is_written_directly():
     "name, words", [("missing/out", "No such file"), (".", "directory"), ("new/", "directory"), ("n" * 300, "too long")]
 )
 def test_unusable_target_is_refused(tmp_path, name, words):
-    with pytest.raises(Refused, match=words):
-        with Target(f"{tmp_path}/{name}", five_bytes()) as target:
-            target.keep()
+    with pytest.raises(Refused, match=words), Target(f"{tmp_path}/{name}", five_bytes()) as target:
+        target.keep()
     assert os.listdir(tmp_path) == []
 
 
 def test_target_without_room_is_refused_with_both_amounts(tmp_path):
     with pytest.raises(Refused, match=r"needs 1,000,000 TB, .* are free"):
-        with Target(str(tmp_path / "out"), five_bytes(10**18)):
-            pass
+        Target(str(tmp_path / "out"), five_bytes(10**18)).__enter__()
 
 
 # ---- Memory ----------------------------------------------------------------------------------------------
@@ -246,7 +244,9 @@ def test_available_is_the_least_of_machine_and_container(tmp_path):
 # ---- Text, table, progress -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given, size", [("4096", 4096), ("16K", 16384), ("16kib", 16384), ("2 M", 2 << 20), ("1G", 1 << 30)])
+@pytest.mark.parametrize(
+    "given, size", [("4096", 4096), ("16K", 16384), ("16kib", 16384), ("2 M", 2 << 20), ("1G", 1 << 30)]
+)
 def test_sizes(given, size):
     assert text.parse_size(given) == size
 

@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-
 from nixl import _bindings as nixlBind
 
 DRAM = nixlBind.DRAM_SEG
@@ -16,7 +15,10 @@ TOP_BIT = 1 << 63
 
 def test_tuples_come_back():
     assert list(XferList(DRAM, [(1, 2, 3), (TOP_BIT, 5, 6)])) == [(1, 2, 3), (TOP_BIT, 5, 6)]
-    assert list(RegList(DRAM, [(1, 2, 3, "VRAM"), (1, 2, 3, b"a\0\xff")])) == [(1, 2, 3, b"VRAM"), (1, 2, 3, b"a\0\xff")]
+    assert list(RegList(DRAM, [(1, 2, 3, "VRAM"), (1, 2, 3, b"a\0\xff")])) == [
+        (1, 2, 3, b"VRAM"),
+        (1, 2, 3, b"a\0\xff"),
+    ]
     assert list(RemoteList(DRAM, [(1, 2, 3, "peer"), (1, 2, 3, b"peer")])) == [(1, 2, 3, "peer")] * 2
 
 
@@ -181,7 +183,11 @@ def test_repr_says_what_is_in_it():
 
 @pytest.mark.parametrize(
     "descs",
-    [XferList(DRAM), XferList(nixlBind.VRAM_SEG, [(TOP_BIT, 2, 3)]), RegList(nixlBind.OBJ_SEG, [(1, 2, 3, b"\0k")] * 3)],
+    [
+        XferList(DRAM),
+        XferList(nixlBind.VRAM_SEG, [(TOP_BIT, 2, 3)]),
+        RegList(nixlBind.OBJ_SEG, [(1, 2, 3, b"\0k")] * 3),
+    ],
 )
 def test_pickling_gives_an_equal_list(descs):
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from typing import Iterable
+from collections.abc import Iterable
 
 
 def render(rows: Iterable[tuple[str, str]], width: int | None = None) -> str:

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <barrier>
 #include <filesystem>
 #include <thread>
 
@@ -247,7 +248,9 @@ TEST(EngineRegistry, NamesAreCaseSensitive) {
 }
 
 TEST(EngineRegistry, AnEmptyDirectoryNameIsNotTheCurrentOne) {
-    EXPECT_THAT(EngineRegistry({}, {}, {""}).names(), ElementsAre());
+    EngineRegistry registry({}, {}, {""});
+    EXPECT_THAT(registry.names(), ElementsAre());
+    EXPECT_THAT(registry.find("X").status().message(), HasSubstr("searched: none"));
 }
 
 TEST(EngineRegistry, ManyThreadsGetTheSameFactory) {
@@ -258,9 +261,13 @@ TEST(EngineRegistry, ManyThreadsGetTheSameFactory) {
     };
     EngineRegistry registry({}, {adapter}, {kModules});
     std::vector<std::shared_ptr<EngineFactory>> found(8);
+    std::barrier start(static_cast<std::ptrdiff_t>(found.size()));
     std::vector<std::thread> threads;
     for (std::shared_ptr<EngineFactory> &slot : found)
-        threads.emplace_back([&] { slot = registry.find("FOREIGN").value(); });
+        threads.emplace_back([&] {
+            start.arrive_and_wait();
+            slot = registry.find("FOREIGN").value();
+        });
     for (std::thread &thread : threads)
         thread.join();
     EXPECT_EQ(loads.load(), 1);

@@ -1,5 +1,6 @@
 #include "util/log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "support/log_capture.h"
+#include "util/scoped_fd.h"
 
 namespace nixl {
 namespace {
@@ -139,12 +141,15 @@ TEST_F(LogTest, LinesOfThreadsDoNotMix) {
     EXPECT_EQ(seen, expected);
 }
 
-TEST_F(LogTest, ErrnoSurvives) {
-    (void)stderrOf([] {
-        errno = ENOSPC;
-        NIXL_LOG(kError, "x");
-        EXPECT_EQ(errno, ENOSPC);
-    });
+TEST_F(LogTest, ErrnoSurvivesEvenAFullDisk) {
+    const ScopedFd former(::dup(STDERR_FILENO));
+    const ScopedFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+    ASSERT_GE(::dup2(full.get(), STDERR_FILENO), 0);
+    errno = EPERM;
+    NIXL_LOG(kError, "x");
+    const int after = errno;
+    ASSERT_GE(::dup2(former.get(), STDERR_FILENO), 0);
+    EXPECT_EQ(after, EPERM);
 }
 
 TEST_F(LogTest, SinkTakesLinesAndGivesThemBack) {

@@ -227,6 +227,9 @@ TEST(Options, UnknownNamesAreNotedWithTheNearestOne) {
         notesOf(resolve({{"NIXL_TELEMTRY_ENABLE", "1"}})),
         AllOf(HasSubstr("WARN NIXL_TELEMTRY_ENABLE in the environment is no option and has no effect"),
               HasSubstr("did you mean NIXL_TELEMETRY_ENABLE?")));
+    // The second-nearest is near enough too, and comes later in the table.
+    EXPECT_THAT(notesOf(resolve({{"NIXL_LOCAL_CONNECT_TIMEOUT_MSX", "1"}})),
+                HasSubstr("did you mean NIXL_LOCAL_CONNECT_TIMEOUT_MS?"));
     EXPECT_THAT(notesOf(resolve({{"NIXL_local", "1"}})), HasSubstr("did you mean NIXL_LOCAL?"));
     EXPECT_THAT(notesOf(resolve({{"NIXL_COMPLETELY_DIFFERENT_THING", "1"}})),
                 AllOf(HasSubstr("NIXL_COMPLETELY_DIFFERENT_THING"), Not(HasSubstr("did you mean"))));
@@ -381,10 +384,10 @@ protected:
 
 TEST_F(ConfigFileTest, NamedOneThenHomeThenSystem) {
     EXPECT_EQ(pathFound({{"HOME", dir_.path()}}), "");
-    dir_.write("system.cfg", "# system");
+    dir_.write("system.cfg", "");
     EXPECT_EQ(pathFound({{"HOME", dir_.path()}}), system_);
     EXPECT_EQ(pathFound({}), system_);
-    const std::string home = dir_.write(".nixl.cfg", "# home");
+    const std::string home = dir_.write(".nixl.cfg", "");
     EXPECT_EQ(pathFound({{"HOME", dir_.path()}}), home);
     EXPECT_EQ(pathFound({{"HOME", ""}}), system_);
     EXPECT_EQ(pathFound({{"HOME", dir_.path()}, {"NIXL_CONFIG_FILE", ""}}), home);

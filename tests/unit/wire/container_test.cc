@@ -101,7 +101,9 @@ TEST(ReaderTest, NumbersHaveTheirLength) {
 }
 
 TEST(ReaderTest, CountsMustFitWhatFollows) {
-    for (const std::uint64_t count : {std::uint64_t{3}, std::uint64_t{0xffffffff}, ~std::uint64_t{0}}) {
+    // Ten times the third one wraps to 4.
+    for (const std::uint64_t count : {std::uint64_t{3}, std::uint64_t{0xffffffff},
+                                      std::uint64_t{0x199999999999999a}, ~std::uint64_t{0}}) {
         const std::string bytes = kPrefix + item("n", u64(count)) + std::string(29, 'x');
         Reader reader = readerOf(bytes);
         EXPECT_EQ(reader.takeCount("n", 10).status().code(), NIXL_ERR_MISMATCH) << count;

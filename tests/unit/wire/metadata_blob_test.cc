@@ -105,6 +105,7 @@ TEST(MetadataBlobTest, WhatIsNoExtensionIsIgnored) {
                                     item("nixl-open", fewer),
                                     item("nixl-open", good.substr(0, good.size() - 1)),
                                     item("nixl-open", good.substr(0, 39)),
+                                    item("nixl-open", good.substr(0, 1)),
                                     test::itemOfLength("nixl-open", ~0ull, good)};
     for (const std::string &bytes : trailing) {
         const auto read = decodeMetadata(sampleBytes() + bytes);

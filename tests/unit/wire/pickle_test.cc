@@ -117,6 +117,8 @@ TEST(PickleTest, C22_HostilePayloadsAreRefusedByName) {
               "the pickle names 'nixlAgent' of module 'nixl._bindings'; only descriptor lists are read");
     EXPECT_EQ(refusal(front("evil._bindings", "nixlXferDList") + "C\x01xb."),
               "the pickle names 'nixlXferDList' of module 'evil._bindings'; only descriptor lists are read");
+    EXPECT_EQ(refusal(front("nixl.bindings", "nixlRegDList") + "C\x01xb."),
+              "the pickle names 'nixlRegDList' of module 'nixl.bindings'; only descriptor lists are read");
     EXPECT_EQ(
         refusal(front("nixl._bindings", "nixlXferDList.__init__.__globals__") + "C\x01xb."),
         "the pickle names 'nixlXferDList.__init__.__globals__' of module 'nixl._bindings'; only descriptor "
@@ -125,6 +127,9 @@ TEST(PickleTest, C22_HostilePayloadsAreRefusedByName) {
     EXPECT_EQ(
         refusal(front("nixl._bindings", "nixlXferDList") + "cos\nsystem\nX" + test::i32(2) + "id\x85Rb."),
         "the pickle names 'system' of module 'os' where the list's state is expected");
+    EXPECT_EQ(refusal(front("nixl._bindings", "nixlXferDList") + "cevil\nencode\nX" + test::i32(1) + "xX" +
+                      test::i32(6) + "latin1\x86Rb."),
+              "the pickle names 'encode' of module 'evil' where the list's state is expected");
     EXPECT_EQ(refusal("\x80\x04" + shortText("nixl._bindings") + shortText("nixlXferDList") + "\x93)R."),
               "opcode REDUCE (0x52) at byte 35 of the pickle where NEWOBJ (0x81) is expected");
 }

@@ -50,7 +50,9 @@ def add_command(commands) -> None:
 
 
 def run_command(args: argparse.Namespace) -> int:
-    signal.signal(signal.SIGTERM, _end_by_signal)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _end_by_signal)
     progress = Progress(sys.stderr, quiet=args.json)
     try:
         source = find_source(args.file)

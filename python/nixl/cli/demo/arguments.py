@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=60.0,
         type=_seconds,
         metavar="SECONDS",
-        help="give up when nothing moves for so long (default: 60)",
+        help="give up when a process shows no progress for so long (default: 60)",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import mmap
-from typing import Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from .errors import Failed, Refused
 from .source import Source

@@ -7,7 +7,7 @@ import statistics
 import time
 from array import array
 from collections import Counter, deque
-from typing import Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from nixl._api import nixl_agent, nixl_agent_config
 
@@ -137,23 +137,23 @@ class Participant:
     def measure_pings(self, rounds: int, limit_s: float) -> dict:
         """Microseconds that a message to the peer and its answer take; ends early after `limit_s`."""
         times: list[float] = []
-        reported = time.perf_counter()
-        end = reported + limit_s
+        alive = SignOfLife(self.report)
+        end = time.perf_counter() + limit_s
         while len(times) < rounds and (not times or time.perf_counter() < end):
             began = time.perf_counter()
             self.agent.send_notif(self.peer, PING)
             self._await(PONG)
             times.append((time.perf_counter() - began) * 1e6)
-            if began > reported + 0.25:
-                reported = began
-                self.report(len(times))
+            alive.show(len(times))
         self.agent.send_notif(self.peer, LAST_PING)
         times.sort()
         return {"p50_us": statistics.median(times), "p99_us": times[len(times) * 99 // 100], "rounds": len(times)}
 
     def answer_pings(self) -> None:
+        alive = SignOfLife(self.report)
         while self._await(PING, LAST_PING) == PING:
             self.agent.send_notif(self.peer, PONG)
+            alive.show(0)
 
     def _await(self, *messages: bytes) -> bytes:
         """The first of `messages` that arrives."""
@@ -170,6 +170,20 @@ class Participant:
         messages = [message for batch in self.agent.get_new_notifs().values() for message in batch]
         self._arrived.update(messages)
         return bool(messages)
+
+
+class SignOfLife:
+    """Reports progress now and then where a report of each step would be measured too."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._last = time.monotonic()
+
+    def show(self, done: int) -> None:
+        now = time.monotonic()
+        if now > self._last + 0.25:
+            self._last = now
+            self._report(done)
 
 
 def strided_row(address: int, block_bytes: int, blocks: int) -> memoryview:

@@ -72,13 +72,13 @@ def as_json(outcome: Outcome) -> str:
 
 
 def _path_rows(suffix: str, path: dict) -> list[tuple[str, str]]:
-    rows = [
-        (f"path{suffix}", f"{path.get('backend', '')}: {path.get('path', '')}"),
-        ("  why", path.get("reason", "")),
-    ]
-    for other in path.get("refused", ()):
-        rows.append(("  not", f"{other['backend']}: {other['path']}, as {other['reason']}"))
+    rows = [(f"path{suffix}", _lane(path)), ("why", path.get("reason", ""))]
+    rows += [("not taken", f"{_lane(other)}: {other['reason']}") for other in path.get("refused", ())]
     return rows
+
+
+def _lane(path: dict) -> str:
+    return ", ".join(filter(None, (path.get("backend"), path.get("path"))))
 
 
 def _speed(outcome: Outcome, seconds: float) -> str:

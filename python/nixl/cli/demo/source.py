@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sysconfig
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Iterator
 
 from ..text import amount
 from .errors import Refused

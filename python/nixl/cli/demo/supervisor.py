@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any, Callable
+from collections.abc import Callable
+from multiprocessing.connection import Pipe, wait
+from typing import Any
 
 from . import worker
 from .errors import Failed, Refused
@@ -39,8 +40,11 @@ class Member:
             )
 
     def death(self) -> str:
-        """REQUIRES: the process is ending."""
-        code = self.process.wait()
+        """How the process ended. REQUIRES: its end of the pipe is closed."""
+        try:
+            code = self.process.wait(QUIT_S)
+        except subprocess.TimeoutExpired:
+            return f"{self.role} broke off and does not end"
         if code >= 0:
             return f"{self.role} ended unexpectedly (exit code {code})"
         hint = ", perhaps by the system for want of memory" if code == -signal.SIGKILL else ""
@@ -92,27 +96,30 @@ class Supervisor:
         """Gives each role its order at the same time and returns their results, by role.
 
         `on_progress` hears how far the role `watch` is. Raises Refused or Failed: a process said so, died, or
-        nobody showed progress for the time-out.
+        one that owes its result showed no progress for the time-out.
         """
         for role, (name, arguments) in orders.items():
             self._send(self._members[role], (name, arguments))
         results: dict[str, Any] = {}
-        deadline = time.monotonic() + self._timeout_s
-        while len(results) < len(orders):
-            ready = wait([member.link for member in self._members.values()], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise Failed(self._hanging({role: name for role, (name, _) in orders.items() if role not in results}))
-            deadline = time.monotonic() + self._timeout_s
+        heard = dict.fromkeys(orders, time.monotonic())  # when each role that owes a result was heard last
+        while heard:
+            patience = min(heard.values()) + self._timeout_s - time.monotonic()
+            ready = wait([member.link for member in self._members.values()], max(0.0, patience))
+            now = time.monotonic()
             for member in [member for member in self._members.values() if member.link in ready]:
                 kind, value = self._receive(member)
+                heard[member.role] = now
                 if kind == "result":
                     results[member.role] = value
+                    del heard[member.role]
                 elif kind == "refused":
                     raise Refused(value)
                 elif kind == "failed":
                     raise Failed(self._cause(member, value))
                 elif member.role == watch:
                     on_progress(value)
+            if heard and now >= min(heard.values()) + self._timeout_s:
+                raise Failed(self._hanging(orders, heard))
         return results
 
     def ask(self, role: str, name: str, **arguments: Any) -> Any:
@@ -141,8 +148,10 @@ class Supervisor:
             time.sleep(0.01)
         return f"{reporter.role} failed: {text}"
 
-    def _hanging(self, owing: dict[str, str]) -> str:
-        who = " and ".join(f"{role} (in '{name}')" for role, name in owing.items())
+    def _hanging(self, orders: dict[str, Order], heard: dict[str, float]) -> str:
+        # One that only waits for the other may be the first whose time is over; both are named then.
+        silent = [role for role, at in heard.items() if time.monotonic() - at > 0.9 * self._timeout_s]
+        who = " and ".join(f"{role} (in '{orders[role][0]}')" for role in silent)
         return f"no progress for {self._timeout_s:g} s by {who}; both processes were ended"
 
     def _kill(self) -> None:

@@ -1,0 +1,323 @@
+// Bytes from peers that are not what they should be.
+#include "local_fixture.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <random>
+
+#include "engines/local/life_page.h"
+#include "engines/local/marks.h"
+#include "engines/local/protocol.h"
+#include "util/log.h"
+#include "util/socket.h"
+
+namespace nixl::local {
+
+namespace {
+
+/// Keeps the lines of the log for the scope.
+class LogKeeper {
+public:
+    LogKeeper() : former_(setLogSink([this](LogLevel, std::string_view text) {
+          const std::lock_guard lock(mutex_);
+          lines_.emplace_back(text);
+      })) {}
+
+    ~LogKeeper() {
+        setLogSink(former_);
+    }
+
+    std::size_t
+    count(const std::string &part) {
+        const std::lock_guard lock(mutex_);
+        return static_cast<std::size_t>(std::count_if(lines_.begin(), lines_.end(), [&](const std::string &line) {
+            return line.find(part) != std::string::npos;
+        }));
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::string> lines_;
+    LogSink former_;
+};
+
+class HostileTest : public ::testing::Test {
+protected:
+    HostileTest() : target_("target", 65536) {
+        info_ = decodeConnectionInfo(target_.engine().connectionInfo().value()).value();
+    }
+
+    ScopedFd
+    dial() {
+        auto socket = connectAbstract(socketName(info_.incarnation), std::chrono::steady_clock::now() + 20s);
+        EXPECT_TRUE(socket.ok()) << socket.status().message();
+        return std::move(socket).value();
+    }
+
+    Hello
+    hello() {
+        Hello greeting;
+        greeting.target = info_.incarnation;
+        greeting.agent = "hostile";
+        return greeting;
+    }
+
+    void
+    send(const ScopedFd &socket, std::string_view bytes, std::vector<int> fds = {}) {
+        sendSome(socket.get(), std::array{bytes}, fds);
+    }
+
+    /// Waits until the target closes its direction; what it said before.
+    std::string
+    readToEnd(const ScopedFd &socket) {
+        std::string all;
+        std::array<char, 4096> buffer;
+        std::vector<ScopedFd> fds;
+        EXPECT_TRUE(eventually([&] {
+            const IoResult result = receiveSome(socket.get(), buffer.data(), buffer.size(), fds);
+            all.append(buffer.data(), result.bytes);
+            return result.state == IoState::kClosed;
+        }));
+        return all;
+    }
+
+    /// A connection that has shaken hands.
+    ScopedFd
+    befriend() {
+        if (!page_) {
+            marks_ = std::make_unique<SharedMarks>(SharedMarks::create().value());
+            page_ = LifePage::create().value();
+            keeper_ = std::thread([this] {
+                (void)page_->adopt();
+                adopted_ = true;
+                while (!stop_)
+                    std::this_thread::sleep_for(1ms);
+                page_->end();
+            });
+            EXPECT_TRUE(eventually([this] { return adopted_.load(); }));
+        }
+        ScopedFd socket = dial();
+        send(socket, encodeHello(hello()), {marks_->fd(), page_->fd()});
+        FrameReader reader;
+        Frame frame{};
+        EXPECT_TRUE(eventually([&] {
+            reader.readOnce(socket.get());
+            return reader.next(frame).value();
+        }));
+        EXPECT_EQ(frame.type, FrameType::kWelcome);
+        send(socket, frameHeader(FrameType::kReady, 0));
+        return socket;
+    }
+
+    /// Others are served all the same.
+    void
+    expectAlive() {
+        ScopedFd socket = befriend();
+        send(socket, frameHeader(FrameType::kNotification, 5) + "hello");
+        std::vector<Notification> got;
+        EXPECT_TRUE(eventually([&] {
+            (void)target_.engine().takeNotifications(got);
+            return !got.empty() && got.back().message == "hello";
+        }));
+    }
+
+    void
+    TearDown() override {
+        stop_ = true;
+        if (keeper_.joinable())
+            keeper_.join();
+    }
+
+    LogKeeper log_;
+    Node target_;
+    ConnectionInfo info_;
+    std::unique_ptr<SharedMarks> marks_;
+    std::unique_ptr<LifePage> page_;
+    std::thread keeper_;
+    std::atomic<bool> adopted_{false};
+    std::atomic<bool> stop_{false};
+};
+
+TEST_F(HostileTest, RandomBytes) {
+    std::mt19937 random(1);
+    for (int round = 0; round < 200; ++round) {
+        const ScopedFd socket = dial();
+        std::string bytes(random() % 5000 + 16, '\0');
+        for (char &byte : bytes)
+            byte = static_cast<char>(random());
+        send(socket, bytes);
+        readToEnd(socket);
+    }
+    EXPECT_EQ(log_.count("no frame of version 1"), 200U); // one line each
+    expectAlive();
+}
+
+TEST_F(HostileTest, HugeLengths) {
+    for (const std::uint64_t length : {std::uint64_t{1} << 20, std::uint64_t{0xffffffff}, ~std::uint64_t{0}, ~std::uint64_t{0} - 15})
+        for (const FrameType type : {FrameType::kHello, FrameType::kNotification}) {
+            const ScopedFd socket = dial();
+            send(socket, frameHeader(type, length) + std::string(100, 'x'));
+            EXPECT_NE(readToEnd(socket).find(concat("a frame of ", length, " bytes")), std::string::npos);
+        }
+    ScopedFd friendly = befriend();
+    send(friendly, frameHeader(FrameType::kNotification, ~std::uint64_t{0}));
+    readToEnd(friendly);
+    expectAlive();
+}
+
+TEST_F(HostileTest, FramesOutOfTurn) {
+    for (const FrameType type : {FrameType::kWelcome, FrameType::kReady, FrameType::kNotification, FrameType::kRefuse,
+                                 static_cast<FrameType>(0), static_cast<FrameType>(999)}) {
+        const ScopedFd socket = dial();
+        send(socket, frameHeader(type, 0));
+        EXPECT_NE(readToEnd(socket).find("is not expected now"), std::string::npos);
+    }
+    for (const FrameType type : {FrameType::kHello, FrameType::kWelcome, FrameType::kReady}) {
+        ScopedFd socket = befriend();
+        send(socket, frameHeader(type, 0));
+        readToEnd(socket);
+    }
+    expectAlive();
+}
+
+TEST_F(HostileTest, HelloCutAtEveryByte) {
+    const std::string whole = encodeHello(hello());
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+        const ScopedFd cut = dial(); // and closed in the middle
+        send(cut, std::string_view(whole).substr(0, length));
+        if (length < kHeaderBytes)
+            continue;
+        const ScopedFd shorter = dial(); // complete frame, payload too short
+        send(shorter, frameHeader(FrameType::kHello, length - kHeaderBytes) +
+                          whole.substr(kHeaderBytes, length - kHeaderBytes));
+        EXPECT_NE(readToEnd(shorter).find("malformed hello"), std::string::npos) << length;
+    }
+    expectAlive();
+}
+
+TEST_F(HostileTest, HelloWithBadDescriptors) {
+    const auto answer = [&](std::vector<int> fds) {
+        const ScopedFd socket = dial();
+        send(socket, encodeHello(hello()), std::move(fds));
+        return readToEnd(socket);
+    };
+    EXPECT_NE(answer({}).find("a hello brings 2 descriptors, not 0"), std::string::npos);
+    EXPECT_NE(answer({0}).find("not 1"), std::string::npos);
+    EXPECT_NE(answer({0, 0, 0, 0}).find("not 4"), std::string::npos);
+    EXPECT_NE(answer({0, 0}).find("is not a memfd"), std::string::npos);
+    const ScopedFd loose(memfd_create("loose", MFD_ALLOW_SEALING));
+    ASSERT_EQ(ftruncate(loose.get(), sizeof(MarkPage)), 0);
+    EXPECT_NE(answer({loose.get(), loose.get()}).find("is not sealed"), std::string::npos);
+    const auto marks = SharedMarks::create();
+    // A life page whose owner never was.
+    EXPECT_NE(answer({marks.value().fd(), marks.value().fd()}).find("the process has ended"), std::string::npos);
+    expectAlive();
+}
+
+TEST_F(HostileTest, AnotherIncarnation) {
+    const ScopedFd socket = dial();
+    Hello greeting = hello();
+    greeting.target[0] ^= 1;
+    send(socket, encodeHello(greeting), {0, 0});
+    EXPECT_NE(readToEnd(socket).find("you mean another incarnation"), std::string::npos);
+}
+
+TEST_F(HostileTest, DescriptorsInTheMiddleAreDropped) {
+    const auto open = [] {
+        std::size_t count = 0;
+        for (int fd = 0; fd < 1024; ++fd)
+            count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+        return count;
+    };
+    ScopedFd socket = befriend();
+    const std::size_t before = open();
+    for (int i = 0; i < 50; ++i)
+        send(socket, frameHeader(FrameType::kNotification, 0), {0, 1, 2});
+    std::vector<Notification> got;
+    ASSERT_TRUE(eventually([&] {
+        (void)target_.engine().takeNotifications(got);
+        return got.size() == 50;
+    }));
+    EXPECT_EQ(open(), before);
+}
+
+TEST_F(HostileTest, ASilentPeerIsLeft) {
+    const ScopedFd socket = dial();
+    EXPECT_NE(readToEnd(socket).find("the handshake takes too long"), std::string::npos);
+}
+
+TEST_F(HostileTest, ManySilentPeersDoNotKeepOthersOut) {
+    std::vector<ScopedFd> silent;
+    for (int i = 0; i < 200; ++i)
+        silent.push_back(dial());
+    expectAlive();
+}
+
+TEST_F(HostileTest, AMarkThatStaysIsNamedAndBounded) {
+    Options options;
+    options.localQuiesceTimeout = 100ms;
+    Node target("patient", 4096, options);
+    info_ = decodeConnectionInfo(target.engine().connectionInfo().value()).value();
+    ScopedFd socket = befriend();
+    marks_->page().marks[7].word = 77;
+    const Status status = target.leave();
+    EXPECT_EQ(status.code(), NIXL_ERR_BACKEND);
+    EXPECT_EQ(status.message().find(concat("agent 'hostile' (process ", getpid(), ") is still in a copy")), 0U)
+        << status.message();
+    // Broken off for bad bytes, it may still be copying; its own end says that it is not.
+    send(socket, std::string(100, 'x'));
+    readToEnd(socket);
+    EXPECT_FALSE(target.leave().ok());
+    socket.reset();
+    EXPECT_TRUE(eventually([&] { return target.leave().ok(); }));
+}
+
+TEST(HostileBlobs, ConnectionInfo) {
+    Node node("node", 4096);
+    const std::string info = node.engine().connectionInfo().value();
+    for (std::size_t length = 0; length < info.size(); ++length)
+        EXPECT_EQ(node.engine().loadPeer("x", info.substr(0, length)).status().code(), NIXL_ERR_MISMATCH);
+    EXPECT_EQ(node.engine().loadPeer("x", info + "y").status().code(), NIXL_ERR_MISMATCH);
+    std::string newer = info;
+    newer[4] = 2;
+    EXPECT_EQ(node.engine().loadPeer("x", newer).status().message(),
+              "agent 'x': connection info of version 2, this LOCAL reads version 1");
+    for (std::size_t at = 0; at < info.size(); ++at) {
+        std::string flipped = info;
+        flipped[at] = static_cast<char>(~flipped[at]);
+        const auto peer = node.engine().loadPeer("x", flipped); // whatever it says, it does not connect
+        EXPECT_FALSE(peer.ok() && node.engine().connect(*peer.value()).ok()) << at;
+    }
+}
+
+TEST(HostileBlobs, RegionData) {
+    TargetProcess target(65536);
+    Node node("node", 65536);
+    Node::Remote &remote = node.load("target", target.card());
+    const std::string data = target.card().substr(8, 16);
+    for (std::size_t length = 0; length < data.size(); ++length)
+        EXPECT_EQ(node.engine()
+                      .loadRegion(*remote.peer, nixlBasicDesc(remote.address, 8, 0), DRAM_SEG, data.substr(0, length))
+                      .status()
+                      .code(),
+                  NIXL_ERR_MISMATCH);
+    for (std::size_t at = 0; at < data.size(); ++at) {
+        std::string flipped = data;
+        flipped[at] = static_cast<char>(flipped[at] ^ 1);
+        auto region =
+            node.engine().loadRegion(*remote.peer, nixlBasicDesc(remote.address, 8, 0), DRAM_SEG, flipped);
+        if (!region.ok())
+            continue;
+        remote.region = std::move(region).value();
+        Move move(node, remote, NIXL_WRITE, {{0, 0, 8}});
+        EXPECT_EQ(move.run().code, NIXL_ERR_NOT_FOUND) << at;
+    }
+}
+
+} // namespace
+
+} // namespace nixl::local
