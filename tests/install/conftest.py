@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("NIXL_BUILD_DIR", ROOT / "build"))
+BUILD = Path(os.environ.get("BUILD_DIR_UNDER_TEST", ROOT / "build"))
 NOBODY = 65534
 
 

@@ -34,7 +34,7 @@ statusName(nixl_status_t status) {
 
 bool
 full() {
-    return std::getenv("NIXL_TEST_FULL") != nullptr;
+    return std::getenv("TEST_FULL") != nullptr;
 }
 
 /// Memory whose every 8-byte word differs, and differs from that of another seed.

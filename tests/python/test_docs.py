@@ -15,7 +15,7 @@ import nixl
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("NIXL_BUILD_DIR", ROOT / "build"))
+BUILD = Path(os.environ.get("BUILD_DIR_UNDER_TEST", ROOT / "build"))
 PACKAGE_ROOT = Path(nixl.__file__).absolute().parents[1]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("engines/*/*.md"), *ROOT.glob("examples/*/*.md")]

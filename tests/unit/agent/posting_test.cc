@@ -220,7 +220,7 @@ TEST_F(Posting, CostEstimates) {
 // C12, the core's part: nothing is left of requests and lists, made well or not.
 TEST_F(Posting, C12_NothingIsLeftOfManyRequests) {
     start();
-    const int rounds = std::getenv("NIXL_TEST_FULL") ? 1000000 : 20000;
+    const int rounds = std::getenv("TEST_FULL") ? 1000000 : 20000;
     test::LogCapture quiet;
     for (int i = 0; i < rounds; ++i) {
         nixlXferReqH *request = simpleRequest();
