@@ -47,14 +47,14 @@ struct MetadataBlob {
 };
 
 /// Up to the extension the bytes are those that NIXL 1.5.1 writes (docs/wire-format.md).
-/// REQUIRES: names and connection bytes are not empty, no section is empty (NIXL and decodeMetadata() refuse the
-/// blob otherwise); keys, if any, are as many as the descriptors.
+/// REQUIRES: names and connection bytes are not empty, no section is empty (NIXL and decodeMetadata() refuse
+/// the blob otherwise); keys, if any, are as many as the descriptors.
 std::string encodeMetadata(const MetadataBlob &blob);
 
-/// Bounded by the length of `bytes` in time and memory; all or nothing. NIXL_ERR_MISMATCH: not metadata, cut off
-/// or malformed; NIXL_ERR_INVALID_PARAM: a section without engine name; NIXL_ERR_NOT_FOUND: an empty section. The
-/// message names the connection, section and item. Trailing bytes that are not an extension of a known version
-/// with keys for all descriptors or none are ignored: the blob then has no extension.
+/// Bounded by the length of `bytes` in time and memory; all or nothing. NIXL_ERR_MISMATCH: not metadata, cut
+/// off or malformed; NIXL_ERR_INVALID_PARAM: a section without engine name; NIXL_ERR_NOT_FOUND: an empty
+/// section. The message names the connection, section and item. Trailing bytes that are not an extension of a
+/// known version with keys for all descriptors or none are ignored: the blob then has no extension.
 Result<MetadataBlob> decodeMetadata(std::string_view bytes);
 
 } // namespace nixl

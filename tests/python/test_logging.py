@@ -1,6 +1,7 @@
 """The loggers of the package."""
 
 import logging
+import os
 import subprocess
 import sys
 
@@ -57,10 +58,8 @@ def show(environment, statement):
     )
 
 
-def test_lines_go_to_stdout(monkeypatch):
-    import os
-
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("NIXL_LOG")}
+def test_lines_go_to_stdout():
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("NIXL_")}
     shown = show(environment, "log.info('seen'); log.debug('hidden')")
     assert "NIXL INFO    <string>:1 seen" in shown.stdout and "hidden" not in shown.stdout
     assert shown.stderr == ""
@@ -70,7 +69,5 @@ def test_lines_go_to_stdout(monkeypatch):
 
 @pytest.mark.parametrize(("value", "shown"), [("true", "True"), ("YES", "True"), ("1", "True"), ("no", "False")])
 def test_errors_inside_of_logging(value, shown):
-    import os
-
     result = show({**os.environ, "NIXL_DEBUG_LOGGING": value}, "print(logging.raiseExceptions)")
     assert result.stdout == f"{shown}\n"

@@ -44,6 +44,17 @@ make(const std::string &name, const Options &options, bool capture = true) {
     return telemetry.ok() ? std::move(telemetry).value() : nullptr;
 }
 
+/// True if a thread of telemetry exists and sleeps.
+bool
+telemetryThreadSleeps() {
+    for (const auto &task : std::filesystem::directory_iterator("/proc/self/task")) {
+        const std::string stat = test::fileBytes(task.path().string() + "/stat");
+        if (stat.find("(nixl-telemetry) S") != std::string::npos)
+            return true;
+    }
+    return false;
+}
+
 /// Value of `telemetryEnable`, wish of the program, outcome, whether a warning is due.
 struct Precedence {
     std::optional<bool> setting;
@@ -284,6 +295,8 @@ TEST(TelemetryTest, ForkedChildLeavesEverythingToTheParent) {
     const TempDir dir;
     auto telemetry = make("agent", optionsFor(dir));
     telemetry->recordRegistered(1);
+    // What it sleeps on is what the child must not touch.
+    ASSERT_TRUE(waitUntil(telemetryThreadSleeps));
     const pid_t child = ::fork();
     if (child == 0) {
         ::alarm(60); // a hang ends here
