@@ -10,7 +10,8 @@
 
 namespace nixl::local {
 
-Accessor::Accessor(std::string agent, pid_t pid, ScopedFd pidfd, MarksView marks, LifeView life, const Hello &hello)
+Accessor::Accessor(std::string agent, pid_t pid, ScopedFd pidfd, MarksView marks, LifeView life,
+                   const Hello &hello)
     : agent_(std::move(agent)), pid_(pid), pidfd_(std::move(pidfd)), marks_(std::move(marks)),
       life_(std::move(life)), token_(hello.token), tokenAddress_(hello.tokenAddress),
       description_(concat("agent '", agent_, "' (process ", pid, ")")), tokenVisible_(seesToken()) {}
@@ -103,8 +104,9 @@ Accessors::waitQuiet(const MarkPage &own, std::chrono::milliseconds patience) co
         if (std::chrono::steady_clock::now() >= deadline) {
             const auto &accessor = busy.front().accessor;
             return Status::error(NIXL_ERR_BACKEND, accessor ? accessor->description() : "this process",
-                                 " is still in a copy to or from memory of this agent after ", patience.count(),
-                                 " ms; ", accessor ? "is it stopped?" : "is a thread blocked?");
+                                 " is still in a copy to or from memory of this agent after ",
+                                 patience.count(), " ms; ",
+                                 accessor ? "is it stopped?" : "is a thread blocked?");
         }
         std::this_thread::sleep_for(std::chrono::microseconds(200));
     }

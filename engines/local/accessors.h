@@ -18,7 +18,8 @@ namespace nixl::local {
 /// A peer process with access to our memory.
 class Accessor {
 public:
-    Accessor(std::string agent, pid_t pid, ScopedFd pidfd, MarksView marks, LifeView life, const Hello &hello);
+    Accessor(std::string agent, pid_t pid, ScopedFd pidfd, MarksView marks, LifeView life,
+             const Hello &hello);
 
     const MarkPage &
     marks() const {
@@ -45,8 +46,8 @@ public:
     bool ended() const;
 
     /// Whether no thread that could set the marks exists any more, so that they mean nothing: the process has
-    /// ended or executed another program. Its life page alone does not tell: that ends a little earlier than a
-    /// thread in the middle of a copy.
+    /// ended or executed another program. Its life page alone does not tell: that ends a little earlier than
+    /// a thread in the middle of a copy.
     bool gone() const;
 
 private:
@@ -70,8 +71,9 @@ public:
     void remove(const Accessor *accessor);
     std::size_t size() const;
 
-    /// Waits until every copy has ended that is under way now, by peers and by this process (`own`), whose marks
-    /// are set before the call. NIXL_ERR_BACKEND after `patience`, with the name of a peer that still copies.
+    /// Waits until every copy has ended that is under way now, by peers and by this process (`own`), whose
+    /// marks are set before the call. NIXL_ERR_BACKEND after `patience`, with the name of a peer that still
+    /// copies.
     Status waitQuiet(const MarkPage &own, std::chrono::milliseconds patience) const;
 
 private:

@@ -24,8 +24,8 @@ public:
     virtual void run(std::size_t batch) = 0;
 };
 
-/// Threads start when there is work for them. Jobs take turns batch by batch, so that a small one does not wait
-/// for the end of a large one. Thread-safe.
+/// Threads start when there is work for them. Jobs take turns batch by batch, so that a small one does not
+/// wait for the end of a large one. Thread-safe.
 class CopyPool {
 public:
     CopyPool() = default;
@@ -37,8 +37,8 @@ public:
     CopyPool(const CopyPool &) = delete;
     CopyPool &operator=(const CopyPool &) = delete;
 
-    /// Allows this many threads, at least as many as were allowed before. 0: by the cores that this process may
-    /// use, leaving one to the program.
+    /// Allows this many threads, at least as many as were allowed before. 0: by the cores that this process
+    /// may use, leaving one to the program.
     void allowThreads(unsigned count);
 
     /// Has the batches of a job done, `batches` of them at most.

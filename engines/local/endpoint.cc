@@ -36,7 +36,8 @@ Inbox::take(std::vector<Notification> &out) {
     if (out.empty())
         out = std::move(messages);
     else
-        out.insert(out.end(), std::make_move_iterator(messages.begin()), std::make_move_iterator(messages.end()));
+        out.insert(out.end(), std::make_move_iterator(messages.begin()),
+                   std::make_move_iterator(messages.end()));
     return refused;
 }
 

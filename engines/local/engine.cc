@@ -20,8 +20,13 @@ pathWithin() {
 
 Path
 pathBetween() {
-    return {"process_vm", "the peer is another process of this host and of the same user", 3.0, 5'000.0, 0.3,
-            false, {}};
+    return {"process_vm",
+            "the peer is another process of this host and of the same user",
+            3.0,
+            5'000.0,
+            0.3,
+            false,
+            {}};
 }
 
 /// Bytes of messages that wait for the program before peers have to wait.
@@ -86,8 +91,8 @@ LocalEngine::capabilities() const {
 Status
 LocalEngine::checkUse(nixl_mem_t memory) const {
     if (guard_.inherited())
-        return Status::error(NIXL_ERR_NOT_ALLOWED, "this process is a forked child; agent '", endpoint_->agent,
-                             "' is its parent's");
+        return Status::error(NIXL_ERR_NOT_ALLOWED, "this process is a forked child; agent '",
+                             endpoint_->agent, "' is its parent's");
     if (memory != DRAM_SEG)
         return Status::error(NIXL_ERR_NOT_SUPPORTED, "LOCAL reaches host memory (DRAM_SEG) only, not ",
                              nixlEnumStrings::memTypeStr(memory));

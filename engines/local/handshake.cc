@@ -21,14 +21,16 @@ checkedCredentials(int socket) {
     auto peer = peerCredentials(socket);
     if (!peer.ok()) {
         const Status &error = peer.status();
-        return error.code() == NIXL_ERR_NOT_FOUND ? Status(NIXL_ERR_REMOTE_DISCONNECT, error.message()) : error;
+        return error.code() == NIXL_ERR_NOT_FOUND ? Status(NIXL_ERR_REMOTE_DISCONNECT, error.message())
+                                                  : error;
     }
     if (peer.value().pid == 0)
-        return Status::error(NIXL_ERR_BACKEND, "it is in another pid namespace (container), where its process "
-                                               "cannot be seen from this one");
+        return Status::error(NIXL_ERR_BACKEND,
+                             "it is in another pid namespace (container), where its process "
+                             "cannot be seen from this one");
     if (peer.value().uid != geteuid())
-        return Status::error(NIXL_ERR_BACKEND, "it runs as user ", peer.value().uid, ", this process as user ",
-                             geteuid());
+        return Status::error(NIXL_ERR_BACKEND, "it runs as user ", peer.value().uid,
+                             ", this process as user ", geteuid());
     return peer;
 }
 
@@ -55,7 +57,8 @@ awaitWelcome(int socket, FrameReader &reader, pid_t pid, TimePoint deadline) {
     if (!frame.ok())
         return frame.status();
     if (frame.value().type == FrameType::kRefuse)
-        return Status::error(NIXL_ERR_BACKEND, "process ", pid, " refuses: ", frame.value().payload.substr(0, 1024));
+        return Status::error(NIXL_ERR_BACKEND, "process ", pid,
+                             " refuses: ", frame.value().payload.substr(0, 1024));
     if (frame.value().type != FrameType::kWelcome)
         return Status::error(NIXL_ERR_MISMATCH, "process ", pid, " answers with a frame of type ",
                              static_cast<unsigned>(frame.value().type));
@@ -72,7 +75,8 @@ move(nixl_xfer_op_t operation, pid_t pid, Challenge &local, std::uint64_t addres
     if (moved == static_cast<ssize_t>(local.size()))
         return {};
     if (moved >= 0 || errno == EFAULT)
-        return Status::error(NIXL_ERR_MISMATCH, "process ", pid, " does not hold the challenge where it says");
+        return Status::error(NIXL_ERR_MISMATCH, "process ", pid,
+                             " does not hold the challenge where it says");
     return explainDenied(pid, errno);
 }
 
@@ -82,8 +86,9 @@ prove(pid_t pid, const Challenge &challenge, std::uint64_t address) {
     Challenge seen{};
     NIXL_RETURN_IF_ERROR(move(NIXL_READ, pid, seen, address));
     if (seen != challenge)
-        return Status::error(NIXL_ERR_MISMATCH, "process ", pid, " holds other bytes than the challenge: another "
-                                                                 "process answers");
+        return Status::error(NIXL_ERR_MISMATCH, "process ", pid,
+                             " holds other bytes than the challenge: another "
+                             "process answers");
     Challenge inverted{};
     for (std::size_t i = 0; i < challenge.size(); ++i)
         inverted[i] = static_cast<std::uint8_t>(~challenge[i]);
@@ -140,8 +145,9 @@ meetPeer(const Endpoint &self, const HostHints &ownHints, int lifeFd, const Conn
     NIXL_RETURN_IF_ERROR(checkHints(ownHints, peer.hints));
     auto socket = connectAbstract(socketName(peer.incarnation), deadline);
     if (!socket.ok())
-        return socket.status().code() == NIXL_ERR_NOT_FOUND ? explainNoListener(ownHints, peer.hints)
-                                                            : Status(NIXL_ERR_BACKEND, socket.status().message());
+        return socket.status().code() == NIXL_ERR_NOT_FOUND
+                   ? explainNoListener(ownHints, peer.hints)
+                   : Status(NIXL_ERR_BACKEND, socket.status().message());
     const int fd = socket.value().get();
     auto credentials = checkedCredentials(fd);
     if (!credentials.ok())
@@ -154,7 +160,8 @@ meetPeer(const Endpoint &self, const HostHints &ownHints, int lifeFd, const Conn
     randomBytes(token->data(), token->size());
 
     const Hello hello = makeHello(self, peer, *token);
-    NIXL_RETURN_IF_ERROR(sendAll(fd, encodeHello(hello), std::array{marks.value().fd(), lifeFd}, pid, deadline));
+    NIXL_RETURN_IF_ERROR(
+        sendAll(fd, encodeHello(hello), std::array{marks.value().fd(), lifeFd}, pid, deadline));
     FrameReader reader;
     auto welcome = awaitWelcome(fd, reader, pid, deadline);
     if (!welcome.ok())
@@ -175,8 +182,12 @@ meetPeer(const Endpoint &self, const HostHints &ownHints, int lifeFd, const Conn
     if (poll(&ended, 1, 0) > 0 || !life.value().alive())
         return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "process ", pid, " has ended");
     NIXL_RETURN_IF_ERROR(sendAll(fd, frameHeader(FrameType::kReady, 0), {}, pid, deadline));
-    return Acquaintance{std::move(socket).value(), pid, std::move(credentials.value().pidfd),
-                        std::move(table).value(), std::move(life).value(), std::move(marks).value(),
+    return Acquaintance{std::move(socket).value(),
+                        pid,
+                        std::move(credentials.value().pidfd),
+                        std::move(table).value(),
+                        std::move(life).value(),
+                        std::move(marks).value(),
                         std::move(token)};
 }
 

@@ -28,12 +28,13 @@ struct Acquaintance {
     std::unique_ptr<Challenge> token;
 };
 
-/// Connects to the engine that `peer` names and checks, in this order: that the process is visible and runs as our
-/// user; that it answers as the incarnation and agent that are meant; that the memory we can read and write under
-/// its pid is the memory of whoever answers; that it runs. Blocks until `deadline` at most.
-/// NIXL_ERR_REMOTE_DISCONNECT: it is gone; NIXL_ERR_MISMATCH: it is somebody else; NIXL_ERR_BACKEND: it cannot be
-/// reached this way. The message says why; it does not name the agent.
-Result<Acquaintance> meetPeer(const Endpoint &self, const HostHints &ownHints, int lifeFd, const ConnectionInfo &peer,
-                              const std::string &agent, std::chrono::steady_clock::time_point deadline);
+/// Connects to the engine that `peer` names and checks, in this order: that the process is visible and runs
+/// as our user; that it answers as the incarnation and agent that are meant; that the memory we can read and
+/// write under its pid is the memory of whoever answers; that it runs. Blocks until `deadline` at most.
+/// NIXL_ERR_REMOTE_DISCONNECT: it is gone; NIXL_ERR_MISMATCH: it is somebody else; NIXL_ERR_BACKEND: it
+/// cannot be reached this way. The message says why; it does not name the agent.
+Result<Acquaintance> meetPeer(const Endpoint &self, const HostHints &ownHints, int lifeFd,
+                              const ConnectionInfo &peer, const std::string &agent,
+                              std::chrono::steady_clock::time_point deadline);
 
 } // namespace nixl::local

@@ -72,7 +72,8 @@ copyPieces(pid_t pid, nixl_xfer_op_t operation, std::span<iovec> local, std::spa
         if (copied <= 0) {
             CopyFault fault{piece, offset, copied < 0 ? errno : EFAULT};
             if (fault.error == EFAULT)
-                fault.remoteSide = remoteFaulted(pid, operation, local[piece].iov_base, remote[piece].iov_base);
+                fault.remoteSide =
+                    remoteFaulted(pid, operation, local[piece].iov_base, remote[piece].iov_base);
             return fault;
         }
         // Less than asked for: the next call starts at the piece that failed and tells the error.

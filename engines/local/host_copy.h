@@ -20,8 +20,8 @@ struct CopyFault {
     bool remoteSide = true; ///< with EFAULT: whether it is the address of the other process
 };
 
-/// Copies between pieces of equal lengths, in one system call if nothing goes wrong. `pid` 0: `remote` is memory
-/// of this process. The entries are used up. REQUIRES: at most IOV_MAX pieces.
+/// Copies between pieces of equal lengths, in one system call if nothing goes wrong. `pid` 0: `remote` is
+/// memory of this process. The entries are used up. REQUIRES: at most IOV_MAX pieces.
 std::optional<CopyFault> copyPieces(pid_t pid, nixl_xfer_op_t operation, std::span<iovec> local,
                                     std::span<iovec> remote);
 

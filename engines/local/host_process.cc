@@ -60,8 +60,8 @@ HostProcess::start() {
         loop.value().reset(); // before the page, which the kernel reads when the thread ends
         return adopted;
     }
-    return std::shared_ptr<HostProcess>(new HostProcess(std::move(loop).value(), std::move(life).value(),
-                                                        std::move(proofs).value()));
+    return std::shared_ptr<HostProcess>(
+        new HostProcess(std::move(loop).value(), std::move(life).value(), std::move(proofs).value()));
 }
 
 HostProcess::HostProcess(std::unique_ptr<EventLoop> loop, std::unique_ptr<LifePage> life, ProofSlots proofs)

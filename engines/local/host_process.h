@@ -1,4 +1,5 @@
-// What all LOCAL engines of a process share: the control thread, the copying threads, the life page, the marks.
+// What all LOCAL engines of a process share: the control thread, the copying threads, the life page, the
+// marks.
 #pragma once
 
 #include <map>

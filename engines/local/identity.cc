@@ -24,11 +24,12 @@ firstLine(const std::string &path) {
 
 std::uint64_t
 inodeOf(const char *path) {
-    struct stat status {};
+    struct stat status{};
     return stat(path, &status) == 0 ? status.st_ino : 0;
 }
 
-/// The error of process_vm_readv in a copy within this process, where only a filter can forbid it; 0: it works.
+/// The error of process_vm_readv in a copy within this process, where only a filter can forbid it; 0: it
+/// works.
 int
 probeOwnProcess() {
     char from = 1;
@@ -41,7 +42,7 @@ probeOwnProcess() {
 /// What the process may be that the kernel does not let us touch, as far as it can be told.
 std::string
 suspect(pid_t pid) {
-    struct stat status {};
+    struct stat status{};
     const std::string file = concat("/proc/", pid, "/status"); // root's if the process is not dumpable
     if (stat(file.c_str(), &status) == 0 && status.st_uid != geteuid())
         return "it is not dumpable (PR_SET_DUMPABLE), or holds privileges that this process lacks";
@@ -86,19 +87,22 @@ explainDenied(pid_t pid, int error) {
     if (error == ESRCH)
         return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "process ", pid, " has ended");
     if (const int own = probeOwnProcess(); own != 0)
-        return Status::error(NIXL_ERR_BACKEND, "process_vm_readv and process_vm_writev are blocked in this process (",
+        return Status::error(NIXL_ERR_BACKEND,
+                             "process_vm_readv and process_vm_writev are blocked in this process (",
                              strerror(own), "): a seccomp filter, as containers have it?");
     if (error == EPERM)
-        return Status::error(NIXL_ERR_BACKEND, "the kernel refuses access to the memory of process ", pid, ": ",
-                             suspect(pid));
-    return Status::error(NIXL_ERR_BACKEND, "the memory of process ", pid, " cannot be accessed: ", strerror(error));
+        return Status::error(NIXL_ERR_BACKEND, "the kernel refuses access to the memory of process ", pid,
+                             ": ", suspect(pid));
+    return Status::error(NIXL_ERR_BACKEND, "the memory of process ", pid,
+                         " cannot be accessed: ", strerror(error));
 }
 
 std::string
 explainSilence(pid_t pid) {
     const std::string line = firstLine(concat("/proc/", pid, "/stat"));
     const std::size_t name = line.rfind(')'); // the name may contain anything
-    if (name != std::string::npos && name + 2 < line.size() && (line[name + 2] == 'T' || line[name + 2] == 't'))
+    if (name != std::string::npos && name + 2 < line.size() &&
+        (line[name + 2] == 'T' || line[name + 2] == 't'))
         return concat("process ", pid, " is stopped");
     return concat("process ", pid, " does not answer");
 }

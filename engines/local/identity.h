@@ -16,8 +16,8 @@ HostHints ownHints();
 /// An error if the hints say that an attempt is without hope: another host.
 Status checkHints(const HostHints &own, const HostHints &peer);
 
-/// Why nobody listens on the socket of a peer. NIXL_ERR_REMOTE_DISCONNECT if it is gone, NIXL_ERR_BACKEND if it
-/// may live where we do not see it.
+/// Why nobody listens on the socket of a peer. NIXL_ERR_REMOTE_DISCONNECT if it is gone, NIXL_ERR_BACKEND if
+/// it may live where we do not see it.
 Status explainNoListener(const HostHints &own, const HostHints &peer);
 
 /// Why a process_vm call on a process failed with `error`. NIXL_ERR_REMOTE_DISCONNECT if the process is gone.

@@ -35,7 +35,8 @@ Incoming::start() {
     deadline_ = loop_.afterFromLoop(owner_.settings().connectTimeout, [this] {
         refuse(Status(NIXL_ERR_BACKEND, "the handshake takes too long"));
     });
-    return loop_.watchFromLoop(socket_.get(), kReading, [this](std::uint32_t events) { onSocket(events); }).ok();
+    return loop_.watchFromLoop(socket_.get(), kReading, [this](std::uint32_t events) { onSocket(events); })
+        .ok();
 }
 
 void
@@ -129,11 +130,12 @@ Incoming::onHello(const Hello &hello) {
     if (!peer.ok())
         return peer.status();
     if (peer.value().pid == 0)
-        return Status::error(NIXL_ERR_BACKEND, "your process is in another pid namespace (container) and cannot be "
-                                               "seen from this one");
+        return Status::error(NIXL_ERR_BACKEND,
+                             "your process is in another pid namespace (container) and cannot be "
+                             "seen from this one");
     if (peer.value().uid != geteuid())
-        return Status::error(NIXL_ERR_BACKEND, "you run as user ", peer.value().uid, ", this process as user ",
-                             geteuid());
+        return Status::error(NIXL_ERR_BACKEND, "you run as user ", peer.value().uid,
+                             ", this process as user ", geteuid());
     if (hello.target != owner_.endpoint().incarnation)
         return Status::error(NIXL_ERR_MISMATCH, "you mean another incarnation");
     const auto proof = owner_.process().proofs().put(hello.challenge);
@@ -157,8 +159,8 @@ Incoming::admit(const Hello &hello, PeerCredentials peer) {
     if (!life.ok())
         return life.status();
     reader_.fds.clear();
-    accessor_ = std::make_shared<Accessor>(hello.agent, peer.pid, std::move(peer.pidfd), std::move(marks).value(),
-                                           std::move(life).value(), hello);
+    accessor_ = std::make_shared<Accessor>(hello.agent, peer.pid, std::move(peer.pidfd),
+                                           std::move(marks).value(), std::move(life).value(), hello);
     owner_.accessorsOf().add(accessor_);
     state_ = State::kProving;
     return loop_.watchFromLoop(accessor_->pidfd(), EPOLLIN, [this](std::uint32_t) { onProcessEnd(); });
@@ -199,7 +201,8 @@ Incoming::resume() {
         waiting_ = std::move(frame);
         return;
     }
-    if (!loop_.watchFromLoop(socket_.get(), kReading, [this](std::uint32_t events) { onSocket(events); }).ok()) {
+    if (!loop_.watchFromLoop(socket_.get(), kReading, [this](std::uint32_t events) { onSocket(events); })
+             .ok()) {
         owner_.finished(*this);
         return;
     }

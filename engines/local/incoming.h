@@ -34,8 +34,8 @@ public:
 ///      |                   |                |
 ///      +-----deadline------+---bad bytes----+--> closing --peer closes, its process ends--> over
 ///
-/// A peer may copy from "proving" on, and counts as an accessor until "over": it is told to stop by the end of our
-/// stream, but only the end of its own says that it did.
+/// A peer may copy from "proving" on, and counts as an accessor until "over": it is told to stop by the end
+/// of our stream, but only the end of its own says that it did.
 class Incoming {
 public:
     Incoming(IncomingOwner &owner, ScopedFd socket);

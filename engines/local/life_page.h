@@ -1,9 +1,10 @@
 // Whether a process still runs the program it ran, told in shared memory by the kernel itself.
 //
-// The control thread owns a word of a shared page as a robust futex. When that thread ends (the process exits, is
-// killed, or executes another program, which ends all other threads first), the kernel marks the word before the
-// memory of the process goes away. So peers learn it from one load, without a system call, and no recycled pid,
-// no exec and no forked child, which inherits neither thread nor robust list, can look like the old process.
+// The control thread owns a word of a shared page as a robust futex. When that thread ends (the process
+// exits, is killed, or executes another program, which ends all other threads first), the kernel marks the
+// word before the memory of the process goes away. So peers learn it from one load, without a system call,
+// and no recycled pid, no exec and no forked child, which inherits neither thread nor robust list, can look
+// like the old process.
 #pragma once
 
 #include <linux/futex.h>
@@ -28,7 +29,8 @@ public:
     /// Binds the page to the calling thread, which from now on owns no other robust mutex.
     Status adopt();
 
-    /// Says that the process is not to be reached any more. On the thread that called adopt(), before it ends.
+    /// Says that the process is not to be reached any more. On the thread that called adopt(), before it
+    /// ends.
     void end();
 
     int

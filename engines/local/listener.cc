@@ -64,8 +64,8 @@ Listener::forEachFromLoop(void (Incoming::*method)()) {
 
 void
 Listener::watchSocketFromLoop() {
-    const Status watched = process_.loop().watchFromLoop(socket_.get(), EPOLLIN,
-                                                         [this](std::uint32_t) { acceptFromLoop(); });
+    const Status watched =
+        process_.loop().watchFromLoop(socket_.get(), EPOLLIN, [this](std::uint32_t) { acceptFromLoop(); });
     if (!watched.ok())
         NIXL_LOG(kError, "LOCAL: agent '", endpoint_->agent, "' accepts no connections: ", watched.message());
 }
@@ -76,7 +76,8 @@ Listener::acceptFromLoop() {
     if (!socket.valid()) {
         if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
             return;
-        NIXL_LOG(kWarn, "LOCAL: agent '", endpoint_->agent, "' cannot accept a connection: ", strerror(errno));
+        NIXL_LOG(kWarn, "LOCAL: agent '", endpoint_->agent,
+                 "' cannot accept a connection: ", strerror(errno));
         process_.loop().changeFromLoop(socket_.get(), 0);
         pause_ = process_.loop().afterFromLoop(
             kAcceptPause, [this] { process_.loop().changeFromLoop(socket_.get(), EPOLLIN); });

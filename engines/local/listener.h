@@ -38,7 +38,8 @@ public:
     void resume();
 
 private:
-    Listener(HostProcess &process, std::shared_ptr<Endpoint> endpoint, const Settings &settings, ScopedFd socket);
+    Listener(HostProcess &process, std::shared_ptr<Endpoint> endpoint, const Settings &settings,
+             ScopedFd socket);
 
     void acceptFromLoop();
     void forEachFromLoop(void (Incoming::*method)());

@@ -1,8 +1,8 @@
 // Busy marks: how whoever copies tells whoever ends a registration that it is copying.
 //
-// The copier sets a mark and then looks at the key of the region (region_table.h); the owner clears the key and
-// then looks at the marks. Both sides use sequentially consistent accesses, so at least one of them sees the
-// other: either the copier stays away, or the owner waits.
+// The copier sets a mark and then looks at the key of the region (region_table.h); the owner clears the key
+// and then looks at the marks. Both sides use sequentially consistent accesses, so at least one of them sees
+// the other: either the copier stays away, or the owner waits.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 
 namespace nixl::local {
 
-/// A page of marks, shared between processes or within one. 0 is idle; every use has a value of its own, so that
-/// two uses one after the other are not taken for one that lasts.
+/// A page of marks, shared between processes or within one. 0 is idle; every use has a value of its own, so
+/// that two uses one after the other are not taken for one that lasts.
 struct MarkPage {
     struct alignas(64) Mark {
         std::atomic<std::uint64_t> word;
@@ -26,6 +26,7 @@ struct MarkPage {
 
     std::array<Mark, 64> marks;
 };
+
 static_assert(sizeof(MarkPage) == 4096 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// Holds a mark for its scope. Waits, giving way to other threads, while all marks of the page are taken.

@@ -35,7 +35,8 @@ Result<Lane>
 LocalPeer::connect() {
     if (auto endpoint = process_.find(info_.incarnation)) {
         if (endpoint->agent != name_)
-            return Status::error(NIXL_ERR_MISMATCH, "its incarnation belongs to agent '", endpoint->agent, "'");
+            return Status::error(NIXL_ERR_MISMATCH, "its incarnation belongs to agent '", endpoint->agent,
+                                 "'");
         return Lane{std::move(endpoint), nullptr};
     }
     const auto deadline = std::chrono::steady_clock::now() + settings_.connectTimeout;

@@ -18,8 +18,8 @@ namespace nixl::local {
 /// Belongs to one incarnation of the agent; another one under the same name is another peer. Thread-safe.
 class LocalPeer : public Peer {
 public:
-    LocalPeer(HostProcess &process, std::shared_ptr<Endpoint> self, const Settings &settings, std::string name,
-              const ConnectionInfo &info);
+    LocalPeer(HostProcess &process, std::shared_ptr<Endpoint> self, const Settings &settings,
+              std::string name, const ConnectionInfo &info);
     ~LocalPeer() override;
 
     /// The lane to it; connects if there is none, within Settings::connectTimeout. Errors name the agent.

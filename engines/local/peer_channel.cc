@@ -42,7 +42,7 @@ PeerChannel::watchFromLoop() {
 
 Status
 PeerChannel::gone() const {
-    const char *how = peer_.life.died()                               ? " is gone: its process has ended"
+    const char *how = peer_.life.died()                                   ? " is gone: its process has ended"
                       : !peer_.life.alive() || !peer_.table.view().open() ? " has ended"
                                                                           : " has closed the connection";
     return Status::error(NIXL_ERR_REMOTE_DISCONNECT, description_, how);
@@ -109,12 +109,11 @@ PeerChannel::queue(std::string rest, Sent sent) {
 Status
 PeerChannel::send(std::string_view message, std::chrono::milliseconds patience) {
     const LockGuard lock(mutex_);
-    const bool room = room_.waitFor(mutex_, patience, [&]() NIXL_REQUIRES(mutex_) {
-        return broken_ || closed_ || fits(message.size());
-    });
+    const bool room = room_.waitFor(
+        mutex_, patience, [&]() NIXL_REQUIRES(mutex_) { return broken_ || closed_ || fits(message.size()); });
     if (!room)
-        return Status::error(NIXL_ERR_NOT_ALLOWED, description_, " does not read its notifications: ", queuedBytes_,
-                             " bytes wait");
+        return Status::error(NIXL_ERR_NOT_ALLOWED, description_,
+                             " does not read its notifications: ", queuedBytes_, " bytes wait");
     std::string rest;
     NIXL_RETURN_IF_ERROR(sendNow(message, rest));
     if (!rest.empty())

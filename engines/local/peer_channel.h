@@ -18,8 +18,8 @@
 
 namespace nixl::local {
 
-/// Thread-safe. Once broken it stays so: the peer's process has ended or executed another program, or its engine
-/// has ended.
+/// Thread-safe. Once broken it stays so: the peer's process has ended or executed another program, or its
+/// engine has ended.
 class PeerChannel {
 public:
     /// Called once: when the message is on its way, or with the error that prevents it. Runs on the loop or
@@ -68,8 +68,8 @@ public:
     /// while that is short.
     void sendThen(std::string_view message, Sent sent);
 
-    /// Ends the connection; messages on their way get `patience` to leave. The peer then knows that we copy no
-    /// more. REQUIRES: no copy is under way or follows.
+    /// Ends the connection; messages on their way get `patience` to leave. The peer then knows that we copy
+    /// no more. REQUIRES: no copy is under way or follows.
     void close(std::chrono::milliseconds patience);
 
 private:

@@ -11,8 +11,8 @@
 
 namespace nixl::local {
 
-/// The memory serves challenges only, for as long as the process lives: a peer that was given up may still write
-/// to its slot later, and must not hit anything else. Not thread-safe.
+/// The memory serves challenges only, for as long as the process lives: a peer that was given up may still
+/// write to its slot later, and must not hit anything else. Not thread-safe.
 class ProofSlots {
 public:
     static Result<ProofSlots> create();

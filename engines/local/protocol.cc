@@ -117,8 +117,8 @@ decodeConnectionInfo(std::string_view bytes) {
     if (magic != kMagic)
         return Status::error(NIXL_ERR_MISMATCH, "not connection info of LOCAL");
     if (version != kVersion)
-        return Status::error(NIXL_ERR_MISMATCH, "connection info of version ", version, ", this LOCAL reads version ",
-                             kVersion);
+        return Status::error(NIXL_ERR_MISMATCH, "connection info of version ", version,
+                             ", this LOCAL reads version ", kVersion);
     if (!reader.complete() || zero != 0)
         return Status::error(NIXL_ERR_MISMATCH, "malformed connection info of ", bytes.size(), " bytes");
     return info;
@@ -181,11 +181,9 @@ decodeHello(std::string_view payload) {
 
 std::string
 encodeWelcome(const Welcome &welcome) {
-    return frame(FrameType::kWelcome, Writer()
-                                          .add(welcome.incarnation)
-                                          .add(welcome.challengeAddress)
-                                          .addText(welcome.agent)
-                                          .take());
+    return frame(
+        FrameType::kWelcome,
+        Writer().add(welcome.incarnation).add(welcome.challengeAddress).addText(welcome.agent).take());
 }
 
 Result<Welcome>
@@ -231,7 +229,8 @@ FrameReader::next(Frame &frame) {
     if (magic != kMagic || version != kVersion)
         return Status::error(NIXL_ERR_MISMATCH, "bytes that are no frame of version ", kVersion);
     if (length > limit_)
-        return Status::error(NIXL_ERR_MISMATCH, "a frame of ", length, " bytes; at most ", limit_, " are accepted");
+        return Status::error(NIXL_ERR_MISMATCH, "a frame of ", length, " bytes; at most ", limit_,
+                             " are accepted");
     if (rest.size() - kHeaderBytes < length)
         return false;
     frame.payload.assign(rest.substr(kHeaderBytes, static_cast<std::size_t>(length)));

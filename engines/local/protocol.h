@@ -1,5 +1,5 @@
-// The bytes that LOCAL engines give each other (docs/wire-format.md, "LOCAL"): connection info and region data in
-// metadata, frames on the socket. Readers are bounded and take any bytes.
+// The bytes that LOCAL engines give each other (docs/wire-format.md, "LOCAL"): connection info and region
+// data in metadata, frames on the socket. Readers are bounded and take any bytes.
 #pragma once
 
 #include <array>
@@ -62,10 +62,10 @@ inline constexpr std::size_t kMaxHandshakeBytes = kMaxNameBytes + 256;
 using Challenge = std::array<std::uint8_t, 32>;
 
 struct Hello {
-    Incarnation target{};     ///< whom the initiator means
+    Incarnation target{}; ///< whom the initiator means
     Incarnation incarnation{};
     Challenge challenge{};
-    Challenge token{};        ///< lies at tokenAddress in the initiator for as long as the connection lasts
+    Challenge token{}; ///< lies at tokenAddress in the initiator for as long as the connection lasts
     std::uint64_t tokenAddress = 0;
     std::string agent;
 };
@@ -104,8 +104,8 @@ public:
     /// Reads once from the socket, at most 256 KiB; memory grows only with what really arrived.
     IoState readOnce(int socket);
 
-    /// Takes the next complete frame out. False: there is none yet. NIXL_ERR_MISMATCH: the stream is not made of
-    /// frames of this version, or a frame is above the limit; no more frames come.
+    /// Takes the next complete frame out. False: there is none yet. NIXL_ERR_MISMATCH: the stream is not made
+    /// of frames of this version, or a frame is above the limit; no more frames come.
     Result<bool> next(Frame &frame);
 
     /// Descriptors that came with the bytes read so far; those beyond the fourth are closed.

@@ -23,8 +23,8 @@ struct RegionKey {
 struct TableLayout {
     static constexpr std::uint32_t kSlots = 1U << 20;
 
-    /// Address and length are written before the key, and stay while somebody holds a mark that was set before the
-    /// key was seen.
+    /// Address and length are written before the key, and stay while somebody holds a mark that was set
+    /// before the key was seen.
     struct Slot {
         std::atomic<std::uint64_t> key; ///< 0: no registration
         std::atomic<std::uint64_t> address;

@@ -17,7 +17,8 @@ LocalRequest::LocalRequest(HostProcess &process, std::shared_ptr<Endpoint> self,
 
 LocalRequest::~LocalRequest() {
     if (guard_.inherited())
-        new std::shared_ptr<Transfer>(std::move(transfer_)); // a thread of the parent may have been at work on it
+        new std::shared_ptr<Transfer>(
+            std::move(transfer_)); // a thread of the parent may have been at work on it
 }
 
 Progress
@@ -39,7 +40,8 @@ LocalRequest::post(const std::optional<std::string> &notification) {
 Status
 LocalRequest::begin(const std::optional<std::string> &notification) {
     if (guard_.inherited())
-        return Status::error(NIXL_ERR_NOT_ALLOWED, "this process is a forked child; the request is its parent's");
+        return Status::error(NIXL_ERR_NOT_ALLOWED,
+                             "this process is a forked child; the request is its parent's");
     if (notification)
         NIXL_RETURN_IF_ERROR(checkMessageSize(notification->size(), settings_));
     Lane lane{self_, nullptr};

@@ -128,9 +128,9 @@ Transfer::collect(std::size_t batch, const Lane &lane, Pieces &pieces) const {
         if (std::exchange(lastLocal, block.localRegion) != block.localRegion)
             local = localTable.find(static_cast<OwnRegion *>(spec_.localRegions[lastLocal].region)->key);
         if (!remote || !remote->covers(block.remote, block.length))
-            return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the memory at ", Hex{block.remote}, " of ",
-                                 lane.description(), remote ? " reaches beyond its registration"
-                                                            : " is not registered any more");
+            return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the memory at ", Hex{block.remote},
+                                 " of ", lane.description(),
+                                 remote ? " reaches beyond its registration" : " is not registered any more");
         if (!local || !local->covers(block.local, block.length))
             return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the local memory at ", Hex{block.local},
                                  local ? " reaches beyond its registration" : " is not registered any more");
@@ -151,10 +151,11 @@ Transfer::explainFault(const CopyFault &fault, const Block &block, std::size_t i
     const bool written = fault.remoteSide == (spec_.operation == NIXL_WRITE);
     const char *denied = written ? " cannot be written" : " cannot be read";
     if (fault.remoteSide)
-        return Status::error(NIXL_ERR_BACKEND, "block ", index, ": remote address ", Hex{block.remote + offset}, " of ",
-                             lane.description(), denied, ": it is unmapped or protected there");
-    return Status::error(NIXL_ERR_BACKEND, "block ", index, ": local address ", Hex{block.local + offset}, denied,
-                         ": it is unmapped or protected");
+        return Status::error(NIXL_ERR_BACKEND, "block ", index, ": remote address ",
+                             Hex{block.remote + offset}, " of ", lane.description(), denied,
+                             ": it is unmapped or protected there");
+    return Status::error(NIXL_ERR_BACKEND, "block ", index, ": local address ", Hex{block.local + offset},
+                         denied, ": it is unmapped or protected");
 }
 
 void
@@ -193,7 +194,8 @@ Transfer::batchEnded(const Status &status) {
 void
 Transfer::tell(const Lane &lane, std::uint64_t run, std::string message) {
     if (lane.channel)
-        lane.channel->sendThen(message, [self = shared_from_this(), run](const Status &sent) { self->told(run, sent); });
+        lane.channel->sendThen(
+            message, [self = shared_from_this(), run](const Status &sent) { self->told(run, sent); });
     else
         told(run, deliverWithin(*self_, *lane.endpoint, std::move(message)));
 }
@@ -232,7 +234,8 @@ Transfer::cancel(std::chrono::milliseconds patience) {
     stop_ = true;
     if (underWay_ == 0)
         finish(Status(NIXL_ERR_CANCELED, "canceled"));
-    return ended_.waitFor(mutex_, patience, [this]() NIXL_REQUIRES(mutex_) { return phase_ == Phase::kTerminal; });
+    return ended_.waitFor(mutex_, patience,
+                          [this]() NIXL_REQUIRES(mutex_) { return phase_ == Phase::kTerminal; });
 }
 
 } // namespace nixl::local

@@ -28,7 +28,8 @@ Status deliverWithin(const Endpoint &from, Endpoint &to, std::string message);
 ///                      |                            |
 ///                      +--error, cancel: the batches under way end--> failed, canceled
 ///
-/// Without a message, or after an error, "telling" is left out. Done, failed and canceled can be started again.
+/// Without a message, or after an error, "telling" is left out. Done, failed and canceled can be started
+/// again.
 class Transfer : public CopyJob, public std::enable_shared_from_this<Transfer> {
 public:
     /// What `spec` points to is valid while the transfer runs.
@@ -78,7 +79,8 @@ private:
     mutable Mutex mutex_;
     ConditionVariable ended_; // a batch or the transfer
     Phase phase_ NIXL_GUARDED_BY(mutex_) = Phase::kIdle;
-    std::uint64_t run_ NIXL_GUARDED_BY(mutex_) = 0; // counts starts, so that a late answer does not end another run
+    std::uint64_t
+        run_ NIXL_GUARDED_BY(mutex_) = 0; // counts starts, so that a late answer does not end another run
     Lane lane_ NIXL_GUARDED_BY(mutex_);
     std::optional<std::string> message_ NIXL_GUARDED_BY(mutex_);
     std::size_t next_ NIXL_GUARDED_BY(mutex_) = 0;

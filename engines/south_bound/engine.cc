@@ -61,7 +61,8 @@ SouthBoundEngine::start() {
     }));
     foreign_ = made;
     if (foreign_ == nullptr)
-        return Status::error(NIXL_ERR_BACKEND, "plugin ", name(), " could not make an engine");
+        return Status::error(NIXL_ERR_BACKEND, "plugin ", name(),
+                             " could not make an engine; the log may say why");
     if (foreign_->getInitErr())
         return Status::error(NIXL_ERR_BACKEND, "the engine of plugin ", name(), " could not start");
     NIXL_RETURN_IF_ERROR(call("capabilities", [this](const nixlBackendEngine &foreign) {
@@ -158,6 +159,12 @@ SouthBoundEngine::takeNotifications(std::vector<Notification> &out) {
     for (auto &[agent, message] : arrived)
         out.push_back({std::move(agent), std::move(message)});
     return status;
+}
+
+std::vector<nixlTelemetryEvent>
+SouthBoundEngine::takeTelemetry() {
+    LockGuard lock(mutex_);
+    return foreign_->getTelemetryEvents();
 }
 
 void

@@ -47,6 +47,7 @@ public:
 
     Status notify(Peer *peer, std::string_view message) override;
     Status takeNotifications(std::vector<Notification> &out) override;
+    std::vector<nixlTelemetryEvent> takeTelemetry() override;
 
     // ---- For its regions, peers and requests ----
 

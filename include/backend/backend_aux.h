@@ -39,14 +39,14 @@ struct nixlBackendInitParams {
 };
 
 /** A plugin's state of a request: a plugin derives its own. Made by prepXfer, ended by releaseReqH. */
-class nixlBackendReqH {
+class NIXL_EXPORT nixlBackendReqH {
 public:
     nixlBackendReqH() = default;
     virtual ~nixlBackendReqH() = default;
 };
 
 /** A plugin's state of a registration, its own or a peer's: a plugin derives its own. */
-class nixlBackendMD {
+class NIXL_EXPORT nixlBackendMD {
 public:
     /** @param isPrivate  true for a registration of this agent (registerMem), false for a loaded one */
     explicit nixlBackendMD(bool isPrivate) : isPrivateMD(isPrivate) {}
@@ -65,7 +65,7 @@ public:
 };
 
 /** A piece of memory with the plugin's state of the registration it lies in. */
-class nixlMetaDesc : public nixlBasicDesc {
+class NIXL_EXPORT nixlMetaDesc : public nixlBasicDesc {
 public:
     nixlBackendMD *metadataP = nullptr; ///< from registerMem, loadLocalMD or loadRemoteMD; owned by neither
 
@@ -88,7 +88,7 @@ public:
 };
 
 /** The same in the memory of a named agent. */
-class nixlRemoteMetaDesc : public nixlMetaDesc {
+class NIXL_EXPORT nixlRemoteMetaDesc : public nixlMetaDesc {
 public:
     std::string remoteAgent;
 

@@ -25,7 +25,7 @@
 #include "nixl_types.h"
 #include "telemetry_event.h"
 
-class nixlBackendEngine {
+class NIXL_EXPORT nixlBackendEngine {
 public:
     /** Copies what it needs from `init_params`, which must not be null. */
     explicit nixlBackendEngine(const nixlBackendInitParams *init_params)

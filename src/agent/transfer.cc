@@ -142,8 +142,11 @@ nixlXferReqH::end(Progress progress) {
     times_.xferDuration = elapsed(started_, state_.ended.value_or(Clock::now()));
     times_.totalBytes = static_cast<std::size_t>(parts_.blocks.bytes);
     times_.descCount = parts_.blocks.blocks.size();
-    if (state_.code == NIXL_SUCCESS && telemetry_)
+    if (!telemetry_)
+        return;
+    if (state_.code == NIXL_SUCCESS)
         telemetry_->recordTransfer(parts_.operation, parts_.blocks.bytes, times_.postDuration, times_.xferDuration);
+    telemetry_->recordEngineEvents(parts_.backend->engine().takeTelemetry());
 }
 
 bool

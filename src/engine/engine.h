@@ -22,6 +22,7 @@
 
 #include "nixl_descriptors.h"
 #include "nixl_types.h"
+#include "telemetry_event.h"
 #include "util/status.h"
 
 namespace nixl {
@@ -261,6 +262,14 @@ public:
 
     /// Appends what arrived since the last call.
     virtual Status takeNotifications(std::vector<Notification> &out);
+
+    // ---- Telemetry ----
+
+    /// Events of the engine's own since the last call; asked for after transfers, if telemetry is on.
+    virtual std::vector<nixlTelemetryEvent>
+    takeTelemetry() {
+        return {};
+    }
 
 protected:
     Engine() = default;

@@ -182,7 +182,8 @@ int
 EventLoop::timeoutMs() const {
     if (timers_.empty())
         return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first.first - Clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first.first - Clock::now());
     return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
 }
 

@@ -41,8 +41,8 @@ public:
 
     bool onLoop() const;
 
-    /// Calls `handler` while one of `events` (EPOLLIN ...) holds, until the descriptor is forgotten, which has
-    /// to happen before it is closed. Errors and hang-ups are always reported.
+    /// Calls `handler` while one of `events` (EPOLLIN ...) holds, until the descriptor is forgotten, which
+    /// has to happen before it is closed. Errors and hang-ups are always reported.
     Status watchFromLoop(int fd, std::uint32_t events, Handler handler);
     void changeFromLoop(int fd, std::uint32_t events);
     void forgetFromLoop(int fd);
@@ -73,8 +73,8 @@ private:
     bool stop_ NIXL_GUARDED_BY(mutex_) = false;
     std::thread::id id_ NIXL_GUARDED_BY(mutex_);
 
-    // Of the loop's thread alone. A token names one watch, so that an event of a descriptor that was forgotten
-    // meanwhile, and perhaps opened anew, reaches nobody.
+    // Of the loop's thread alone. A token names one watch, so that an event of a descriptor that was
+    // forgotten meanwhile, and perhaps opened anew, reaches nobody.
     std::unordered_map<int, Watch> watches_;
     std::unordered_map<std::uint64_t, int> fdOfToken_;
     std::uint64_t nextToken_ = 1;

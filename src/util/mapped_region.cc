@@ -43,7 +43,8 @@ createSharedMemory(const char *name, std::size_t size) {
     SharedMemory memory;
     memory.fd = createMemfd(name);
     if (!memory.fd.valid() || ftruncate(memory.fd.get(), static_cast<off_t>(size)) != 0)
-        return Status::error(NIXL_ERR_BACKEND, "cannot make shared memory of ", size, " bytes: ", strerror(errno));
+        return Status::error(NIXL_ERR_BACKEND, "cannot make shared memory of ", size,
+                             " bytes: ", strerror(errno));
     void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd.get(), 0);
     if (address == MAP_FAILED)
         return Status::error(NIXL_ERR_BACKEND, "cannot map ", size, " bytes: ", strerror(errno));
@@ -61,15 +62,16 @@ mapForeignMemory(int fd, std::size_t size) {
         return Status::error(NIXL_ERR_MISMATCH, "a descriptor from a peer is not a memfd");
     if ((seals & kFixedSize) != kFixedSize)
         return Status::error(NIXL_ERR_MISMATCH, "a memfd from a peer is not sealed to its size");
-    struct stat status {};
-    struct statfs filesystem {};
+    struct stat status{};
+    struct statfs filesystem{};
     if (fstat(fd, &status) != 0 || fstatfs(fd, &filesystem) != 0)
         return Status::error(NIXL_ERR_MISMATCH, "a memfd from a peer cannot be examined: ", strerror(errno));
     // Memory of huge pages can be missing at the first access, which would kill us.
     if (filesystem.f_type != TMPFS_MAGIC)
         return Status::error(NIXL_ERR_MISMATCH, "a memfd from a peer is not ordinary memory");
     if (static_cast<std::size_t>(status.st_size) != size)
-        return Status::error(NIXL_ERR_MISMATCH, "a memfd from a peer has ", status.st_size, " bytes, not ", size);
+        return Status::error(NIXL_ERR_MISMATCH, "a memfd from a peer has ", status.st_size, " bytes, not ",
+                             size);
     void *address = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED)
         return Status::error(NIXL_ERR_BACKEND, "cannot map ", size, " bytes of a peer: ", strerror(errno));

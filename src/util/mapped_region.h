@@ -49,12 +49,13 @@ struct SharedMemory {
     MappedRegion mapping; ///< readable and writable, zeros at first
 };
 
-/// Makes memory of a fixed size that only this process can write: it is sealed against resizing, against other
-/// writable mappings and writes, and against changes of the seals. Pages exist once they are touched.
+/// Makes memory of a fixed size that only this process can write: it is sealed against resizing, against
+/// other writable mappings and writes, and against changes of the seals. Pages exist once they are touched.
 Result<SharedMemory> createSharedMemory(const char *name, std::size_t size);
 
-/// Maps a foreign memfd for reading, after checking that it can neither shrink (an access beyond the end would
-/// kill us) nor grow, is ordinary memory and has exactly `size` bytes. NIXL_ERR_MISMATCH: it is something else.
+/// Maps a foreign memfd for reading, after checking that it can neither shrink (an access beyond the end
+/// would kill us) nor grow, is ordinary memory and has exactly `size` bytes. NIXL_ERR_MISMATCH: it is
+/// something else.
 Result<MappedRegion> mapForeignMemory(int fd, std::size_t size);
 
 } // namespace nixl

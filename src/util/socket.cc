@@ -157,7 +157,8 @@ receiveSome(int socket, void *data, std::size_t count, std::vector<ScopedFd> &fd
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return {errno == EAGAIN || errno == EWOULDBLOCK ? IoState::kAgain : IoState::kClosed};
-    for (cmsghdr *header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    for (cmsghdr *header = CMSG_FIRSTHDR(&message); header != nullptr;
+         header = CMSG_NXTHDR(&message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
             continue;
         const std::size_t bytes = header->cmsg_len - CMSG_LEN(0);

@@ -18,14 +18,14 @@ namespace nixl {
 /// A non-blocking socket that listens under an abstract name (at most 100 bytes, without the leading NUL).
 Result<ScopedFd> listenAbstract(std::string_view name);
 
-/// Connects to an abstract name; the socket is non-blocking. Waits until `deadline` if the listener's queue is
-/// full. NIXL_ERR_NOT_FOUND: nobody listens there; NIXL_ERR_CANCELED: the deadline passed.
+/// Connects to an abstract name; the socket is non-blocking. Waits until `deadline` if the listener's queue
+/// is full. NIXL_ERR_NOT_FOUND: nobody listens there; NIXL_ERR_CANCELED: the deadline passed.
 Result<ScopedFd> connectAbstract(std::string_view name, std::chrono::steady_clock::time_point deadline);
 
 /// The process at the other end of a connected socket, as the kernel knows it.
 struct PeerCredentials {
-    pid_t pid;     ///< 0: not visible in our pid namespace
-    uid_t uid;     ///< as seen in our user namespace
+    pid_t pid;      ///< 0: not visible in our pid namespace
+    uid_t uid;      ///< as seen in our user namespace
     ScopedFd pidfd; ///< becomes readable when the process has ended; invalid if pid is 0
 };
 
@@ -44,8 +44,8 @@ struct IoResult {
     std::size_t bytes = 0;
 };
 
-/// Sends as much of the parts, one after the other, as fits now; with `fds` (at most 4), they go with the first
-/// byte. Never raises SIGPIPE.
+/// Sends as much of the parts, one after the other, as fits now; with `fds` (at most 4), they go with the
+/// first byte. Never raises SIGPIPE.
 IoResult sendSome(int socket, std::span<const std::string_view> parts, std::span<const int> fds = {});
 
 /// Receives what is there, at most `count` bytes. Descriptors that came along are appended to `fds`, those

@@ -13,11 +13,19 @@ Worker::start(const std::string &name, std::function<void()> body) {
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+
+    const struct RestoreSignals {
+        const sigset_t &mask;
+
+        ~RestoreSignals() {
+            pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+        }
+    } restore{before}; // also if no thread can be started
+
     thread_ = std::make_unique<std::thread>([name, body = std::move(body)] {
         pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
         body();
     });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void

@@ -10,7 +10,8 @@
 
 namespace nixl {
 
-/// Owns at most one thread, which blocks all signals: handlers of the program never run in it. Not thread-safe.
+/// Owns at most one thread, which blocks all signals: handlers of the program never run in it. Not
+/// thread-safe.
 ///
 /// In a forked child the thread does not exist: join() and the destructor do nothing there.
 class Worker {

@@ -17,7 +17,8 @@
 
 namespace nixl::local {
 
-/// Sends and receives strings. Ends the process, with an exit status for the other side, if the other end is gone.
+/// Sends and receives strings. Ends the process, with an exit status for the other side, if the other end is
+/// gone.
 class Line {
 public:
     explicit Line(int fd) : fd_(fd) {}
@@ -74,8 +75,7 @@ public:
             Line line(ends[1]);
             try {
                 body(line);
-            }
-            catch (const std::exception &) {
+            } catch (const std::exception &) {
                 _exit(70);
             }
             _exit(0);

@@ -22,10 +22,11 @@ namespace {
 /// Keeps the lines of the log for the scope.
 class LogKeeper {
 public:
-    LogKeeper() : former_(setLogSink([this](LogLevel, std::string_view text) {
-          const std::lock_guard lock(mutex_);
-          lines_.emplace_back(text);
-      })) {}
+    LogKeeper()
+        : former_(setLogSink([this](LogLevel, std::string_view text) {
+              const std::lock_guard lock(mutex_);
+              lines_.emplace_back(text);
+          })) {}
 
     ~LogKeeper() {
         setLogSink(former_);
@@ -34,9 +35,9 @@ public:
     std::size_t
     count(const std::string &part) {
         const std::lock_guard lock(mutex_);
-        return static_cast<std::size_t>(std::count_if(lines_.begin(), lines_.end(), [&](const std::string &line) {
-            return line.find(part) != std::string::npos;
-        }));
+        return static_cast<std::size_t>(
+            std::count_if(lines_.begin(), lines_.end(),
+                          [&](const std::string &line) { return line.find(part) != std::string::npos; }));
     }
 
 private:
@@ -157,7 +158,8 @@ TEST_F(HostileTest, RandomBytes) {
 }
 
 TEST_F(HostileTest, HugeLengths) {
-    for (const std::uint64_t length : {std::uint64_t{1} << 20, std::uint64_t{0xffffffff}, ~std::uint64_t{0}, ~std::uint64_t{0} - 15})
+    for (const std::uint64_t length :
+         {std::uint64_t{1} << 20, std::uint64_t{0xffffffff}, ~std::uint64_t{0}, ~std::uint64_t{0} - 15})
         for (const FrameType type : {FrameType::kHello, FrameType::kNotification}) {
             const ScopedFd socket = dial();
             send(socket, frameHeader(type, length) + std::string(100, 'x'));
@@ -170,8 +172,9 @@ TEST_F(HostileTest, HugeLengths) {
 }
 
 TEST_F(HostileTest, FramesOutOfTurn) {
-    for (const FrameType type : {FrameType::kWelcome, FrameType::kReady, FrameType::kNotification, FrameType::kRefuse,
-                                 static_cast<FrameType>(0), static_cast<FrameType>(999)}) {
+    for (const FrameType type :
+         {FrameType::kWelcome, FrameType::kReady, FrameType::kNotification, FrameType::kRefuse,
+          static_cast<FrameType>(0), static_cast<FrameType>(999)}) {
         const ScopedFd socket = dial();
         send(socket, frameHeader(type, 0));
         EXPECT_NE(readToEnd(socket).find("is not expected now"), std::string::npos);
@@ -214,7 +217,8 @@ TEST_F(HostileTest, HelloWithBadDescriptors) {
     EXPECT_NE(answer({loose.get(), loose.get()}).find("is not sealed"), std::string::npos);
     const auto marks = SharedMarks::create();
     // A life page whose owner never was.
-    EXPECT_NE(answer({marks.value().fd(), marks.value().fd()}).find("the process has ended"), std::string::npos);
+    EXPECT_NE(answer({marks.value().fd(), marks.value().fd()}).find("the process has ended"),
+              std::string::npos);
     expectAlive();
 }
 
@@ -266,7 +270,8 @@ TEST_F(HostileTest, AMarkThatStaysIsNamedAndBounded) {
     marks_->page().marks[7].word = 77;
     const Status status = target.leave();
     EXPECT_EQ(status.code(), NIXL_ERR_BACKEND);
-    EXPECT_EQ(status.message().find(concat("agent 'hostile' (process ", getpid(), ") is still in a copy")), 0U)
+    EXPECT_EQ(status.message().find(concat("agent 'hostile' (process ", getpid(), ") is still in a copy")),
+              0U)
         << status.message();
     // Broken off for bad bytes, it may still be copying; its own end says that it is not.
     send(socket, std::string(100, 'x'));
@@ -301,7 +306,8 @@ TEST(HostileBlobs, RegionData) {
     const std::string data = target.card().substr(8, 16);
     for (std::size_t length = 0; length < data.size(); ++length)
         EXPECT_EQ(node.engine()
-                      .loadRegion(*remote.peer, nixlBasicDesc(remote.address, 8, 0), DRAM_SEG, data.substr(0, length))
+                      .loadRegion(*remote.peer, nixlBasicDesc(remote.address, 8, 0), DRAM_SEG,
+                                  data.substr(0, length))
                       .status()
                       .code(),
                   NIXL_ERR_MISMATCH);

@@ -48,7 +48,8 @@ forbidProcessVm(int error) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const sock_fprog filter{std::size(program), program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
         _exit(72);
 }
 
@@ -134,9 +135,11 @@ TEST(Identity, FilterInTheInitiator) {
     TargetProcess target(kBytes);
     for (const int error : {EPERM, ENOSYS}) {
         const std::string answer = reachFromChild(target, [&] { forbidProcessVm(error); });
-        EXPECT_EQ(answer, concat(NIXL_ERR_BACKEND,
-                                 " agent 'target': process_vm_readv and process_vm_writev are blocked in this process (",
-                                 strerror(error), "): a seccomp filter, as containers have it?"));
+        EXPECT_EQ(
+            answer,
+            concat(NIXL_ERR_BACKEND,
+                   " agent 'target': process_vm_readv and process_vm_writev are blocked in this process (",
+                   strerror(error), "): a seccomp filter, as containers have it?"));
     }
 }
 
@@ -216,9 +219,10 @@ TEST(Identity, AnotherPidNamespace) {
         });
         line.send(initiator.line().receive());
     });
-    EXPECT_EQ(parent.line().receive(), concat(NIXL_ERR_BACKEND,
-                                              " agent 'target': it is in another pid namespace (container), where its "
-                                              "process cannot be seen from this one"));
+    EXPECT_EQ(parent.line().receive(),
+              concat(NIXL_ERR_BACKEND,
+                     " agent 'target': it is in another pid namespace (container), where its "
+                     "process cannot be seen from this one"));
 }
 
 TEST(Identity, AVisiblePidNamespaceBelowIsRefusedByTheTarget) {
@@ -279,14 +283,16 @@ TEST(Identity, OnlyHostMemory) {
         ASSERT_FALSE(region.ok());
         EXPECT_EQ(region.status().code(), NIXL_ERR_NOT_SUPPORTED);
         EXPECT_NE(region.status().message().find(nixlEnumStrings::memTypeStr(memory)), std::string::npos);
-        EXPECT_EQ(node.engine().path(NIXL_READ, DRAM_SEG, memory, nullptr).status().code(), NIXL_ERR_NOT_SUPPORTED);
+        EXPECT_EQ(node.engine().path(NIXL_READ, DRAM_SEG, memory, nullptr).status().code(),
+                  NIXL_ERR_NOT_SUPPORTED);
     }
 }
 
 /// Somebody else answers on a socket of the right name: everything it sends is checked.
 class ImpostorTest : public ::testing::Test {
 protected:
-    /// An impostor that answers the hello with a welcome that `forge` makes, and with the descriptors `forge` adds.
+    /// An impostor that answers the hello with a welcome that `forge` makes, and with the descriptors `forge`
+    /// adds.
     Status
     meet(const std::function<std::string(const Hello &, std::vector<int> &)> &forge) {
         ConnectionInfo info;
@@ -356,7 +362,8 @@ TEST_F(ImpostorTest, AnotherChallenge) {
         return welcome(hello, reinterpret_cast<std::uint64_t>(&kept));
     });
     EXPECT_EQ(status.code(), NIXL_ERR_MISMATCH);
-    EXPECT_NE(status.message().find("holds other bytes than the challenge"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("holds other bytes than the challenge"), std::string::npos)
+        << status.message();
 }
 
 TEST_F(ImpostorTest, ChallengeAtNoAddress) {
@@ -400,7 +407,9 @@ TEST_F(ImpostorTest, DescriptorsOfOtherThings) {
 }
 
 TEST_F(ImpostorTest, AnswersThatAreNoFrames) {
-    EXPECT_NE(meet([](const Hello &, std::vector<int> &) { return std::string(100, 'x'); }).message().find("no frame"),
+    EXPECT_NE(meet([](const Hello &, std::vector<int> &) { return std::string(100, 'x'); })
+                  .message()
+                  .find("no frame"),
               std::string::npos);
     const Status huge = meet([](const Hello &, std::vector<int> &) {
         return frameHeader(FrameType::kWelcome, ~std::uint64_t{0});

@@ -74,9 +74,10 @@ TEST(Deregistration, NoByteLandsAfterIt) {
         std::memset(target.memory(), 1, kBytes);
         const std::string outcome = writer.outcome(); // it has noticed, and copies no more
         EXPECT_TRUE(allAre(target.memory(), kBytes, 1));
-        EXPECT_EQ(outcome.find(concat(NIXL_ERR_NOT_FOUND, " block 0: the memory at ", Hex{target.address()},
-                                      " of agent 'target' (process ", getpid(), ") is not registered any more")),
-                  0U)
+        EXPECT_EQ(
+            outcome.find(concat(NIXL_ERR_NOT_FOUND, " block 0: the memory at ", Hex{target.address()},
+                                " of agent 'target' (process ", getpid(), ") is not registered any more")),
+            0U)
             << outcome;
     }
 }
@@ -134,8 +135,8 @@ TEST(Deregistration, AStoppedPeerInTheMiddleOfACopyIsNamed) {
     Node target("target", kBytes, options);
     writer.begin(target.card());
     bool named = false;
-    // A stop takes effect when the system call of a copy returns, nearly always with the mark still set. Where it
-    // was not, the end succeeds; HostileTest.AMarkThatStaysIsNamedAndBounded has the certain case.
+    // A stop takes effect when the system call of a copy returns, nearly always with the mark still set.
+    // Where it was not, the end succeeds; HostileTest.AMarkThatStaysIsNamedAndBounded has the certain case.
     ASSERT_TRUE(eventually([&] { return target.memory()[kBytes - 1] == 0x5a; }));
     writer.child().stop();
     const auto start = std::chrono::steady_clock::now();
@@ -144,9 +145,10 @@ TEST(Deregistration, AStoppedPeerInTheMiddleOfACopyIsNamed) {
     if (!status.ok()) {
         named = true;
         EXPECT_EQ(status.code(), NIXL_ERR_BACKEND);
-        EXPECT_EQ(status.message(), concat("agent 'writer' (process ", writer.child().pid(),
-                                           ") is still in a copy to or from memory of this agent after 200 ms; is "
-                                           "it stopped?"));
+        EXPECT_EQ(status.message(),
+                  concat("agent 'writer' (process ", writer.child().pid(),
+                         ") is still in a copy to or from memory of this agent after 200 ms; is "
+                         "it stopped?"));
     }
     writer.child().signal(SIGCONT);
     if (named) {
@@ -184,7 +186,8 @@ TEST(Deregistration, C17ManySmallViewsManyTimes) {
     for (int round = 0; round < 60; ++round) {
         std::vector<std::unique_ptr<LocalRegion>> regions;
         for (std::size_t i = 0; i < 10'000; ++i) {
-            auto region = node.engine().registerRegion(nixlBlobDesc(node.address() + i, 200'000, 0), DRAM_SEG);
+            auto region =
+                node.engine().registerRegion(nixlBlobDesc(node.address() + i, 200'000, 0), DRAM_SEG);
             ASSERT_TRUE(region.ok());
             regions.push_back(std::move(region).value());
         }
@@ -193,7 +196,9 @@ TEST(Deregistration, C17ManySmallViewsManyTimes) {
         if (round == 2)
             early = residentKb();
     }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which keep freed memory
     EXPECT_LT(residentKb(), early + 5 * 1024);
+#endif
 }
 
 TEST(Ends, AgentInALivingProcess) {
@@ -355,7 +360,8 @@ TEST(Ends, AForkedChildThatOutlivesTheTarget) {
     ASSERT_EQ(::kill(survivor, 0), 0);
     const Progress progress = move.run();
     EXPECT_EQ(progress.code, NIXL_ERR_REMOTE_DISCONNECT);
-    EXPECT_TRUE(eventually([&] { return node.engine().notify(remote.peer.get(), "x").code() == NIXL_ERR_REMOTE_DISCONNECT; }));
+    EXPECT_TRUE(eventually(
+        [&] { return node.engine().notify(remote.peer.get(), "x").code() == NIXL_ERR_REMOTE_DISCONNECT; }));
     EXPECT_EQ(node.pathTo(node.load("target", card)).code(), NIXL_ERR_REMOTE_DISCONNECT);
     ::kill(survivor, SIGKILL);
     close(grandchild[0]);
@@ -401,21 +407,22 @@ chooseNextPid(pid_t pid) {
 TEST(Ends, AnotherProcessGetsThePidOfTheTarget) {
     if (geteuid() != 0)
         GTEST_SKIP() << "needs root to make a namespace";
-    // In a pid namespace of its own, so that pids can be chosen. The connection is made, the target dies and is
-    // reaped, and a process of the same user with the same pid and with memory at the same address runs: nothing
-    // may be written to it.
+    // In a pid namespace of its own, so that pids can be chosen. The connection is made, the target dies and
+    // is reaped, and a process of the same user with the same pid and with memory at the same address runs:
+    // nothing may be written to it.
     ChildProcess outer([](Line &line) {
         if (unshare(CLONE_NEWPID) != 0)
             _exit(73);
         ChildProcess init([](Line &inner) {
             constexpr std::size_t kBytes = kMiB;
-            // A helper without threads, whose fork is the next process and has zeros at the address it is told.
+            // A helper without threads, whose fork is the next process and has zeros at the address it is
+            // told.
             ChildProcess forker([&](Line &orders) {
                 auto *address = reinterpret_cast<char *>(std::stoull(orders.receive()));
                 const pid_t pid = fork();
                 if (pid == 0) {
-                    if (mmap(address, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-                        MAP_FAILED)
+                    if (mmap(address, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                             -1, 0) == MAP_FAILED)
                         _exit(1);
                     orders.send(concat(getpid()));
                     orders.receive();

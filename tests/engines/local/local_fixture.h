@@ -107,8 +107,8 @@ public:
     std::string
     card() {
         const std::uint64_t at = address();
-        return std::string(reinterpret_cast<const char *>(&at), sizeof at) + engine_->publicData(*region_).value() +
-               engine_->connectionInfo().value();
+        return std::string(reinterpret_cast<const char *>(&at), sizeof at) +
+               engine_->publicData(*region_).value() + engine_->connectionInfo().value();
     }
 
     struct Remote {
@@ -164,13 +164,14 @@ public:
     Move(Node &node, Node::Remote &remote, nixl_xfer_op_t operation, const std::vector<Piece> &pieces) {
         std::uint64_t bytes = 0;
         for (const Piece &piece : pieces) {
-            blocks_.push_back({node.address() + piece.local, remote.address + piece.remote, piece.length, 0, 0});
+            blocks_.push_back(
+                {node.address() + piece.local, remote.address + piece.remote, piece.length, 0, 0});
             bytes += piece.length;
         }
         local_.push_back({&node.region(), 0});
         remote_.push_back({remote.region.get(), 0});
-        const TransferSpec spec{operation, DRAM_SEG, DRAM_SEG, blocks_, bytes, local_, remote_, "peer",
-                                remote.peer.get(), {}};
+        const TransferSpec spec{operation, DRAM_SEG, DRAM_SEG, blocks_,           bytes,
+                                local_,    remote_,  "peer",   remote.peer.get(), {}};
         auto request = node.engine().prepare(spec);
         if (!request.ok())
             throw std::runtime_error(request.status().message());
@@ -233,8 +234,8 @@ void serveTarget(Line &line, Node &node);
 /// A child with an engine of its own, for agent "target".
 class TargetProcess {
 public:
-    explicit TargetProcess(std::size_t bytes, const Options &options = {},
-                           const std::function<void()> &before = [] {});
+    explicit TargetProcess(
+        std::size_t bytes, const Options &options = {}, const std::function<void()> &before = [] {});
 
     const std::string &
     card() const {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cerrno>
+#include <stdexcept>
 
 #include "backend/backend_plugin.h"
 #include "support/log_capture.h"
@@ -208,6 +209,24 @@ TEST(PluginEngineBase, DefaultsSayWhatAnEngineDoesNotHave) {
     EXPECT_EQ(engine.prepMemView(nixl_meta_dlist_t(DRAM_SEG), view), NIXL_ERR_NOT_SUPPORTED);
     EXPECT_EQ(engine.prepMemView(nixl_remote_meta_dlist_t(DRAM_SEG), view), NIXL_ERR_NOT_SUPPORTED);
     engine.releaseMemView(view);
+}
+
+TEST(PluginLists, AreWholeLists) {
+    nixlBackendMD md(true);
+    nixl_meta_dlist_t list(DRAM_SEG);
+    list.addDesc(nixlMetaDesc(nixlBasicDesc(0x10, 20, 3), &md));
+    list.emplace(0x40, 50, 6);
+    EXPECT_EQ(list[0].metadataP, &md);
+    EXPECT_EQ(list[1].metadataP, nullptr);
+    EXPECT_EQ(list.getIndex(nixlBasicDesc(0x40, 50, 6)), 1);
+    EXPECT_EQ(list.trim()[0], nixlBasicDesc(0x10, 20, 3));
+    EXPECT_THAT(list.to_string(), ::testing::HasSubstr("0x40"));
+    EXPECT_EQ(list.serialize(nullptr), NIXL_ERR_INVALID_PARAM);
+    EXPECT_THROW(list.remDesc(2), std::out_of_range);
+    nixl_remote_meta_dlist_t remote(DRAM_SEG);
+    remote.addDesc(nixlRemoteMetaDesc("peer"));
+    EXPECT_FALSE(remote == nixl_remote_meta_dlist_t(DRAM_SEG));
+    EXPECT_EQ(remote[0].remoteAgent, "peer");
 }
 
 TEST(PluginCreator, DescribesTheEngine) {

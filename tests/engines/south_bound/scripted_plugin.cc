@@ -147,6 +147,8 @@ public:
         current->lastLocal.assign(local.begin(), local.end());
         current->lastRemote.assign(remote.begin(), remote.end());
         current->lastAgent = agent;
+        const_cast<ScriptedEngine *>(this)->addTelemetryEvent(nixl_telemetry_event_type_t::AGENT_XFER_TIME,
+                                                              5);
         return call("postXfer");
     }
 
@@ -307,6 +309,7 @@ std::unique_ptr<Engine>
 ScriptedPlugin::makeEngine() {
     EngineConfig config;
     config.agentName = "me";
+    config.telemetry = true;
     Result<std::unique_ptr<Engine>> engine = tryEngine(config);
     if (!engine.ok())
         throw std::runtime_error(engine.status().message());

@@ -166,6 +166,16 @@ TEST_F(SouthBoundTransfer, EstimatesComeFromThePlugin) {
     EXPECT_EQ(engine_->estimate(spec_).status().code(), NIXL_ERR_NOT_SUPPORTED);
 }
 
+TEST_F(SouthBoundTransfer, EventsOfThePluginAreHandedOut) {
+    EXPECT_TRUE(engine_->takeTelemetry().empty());
+    EXPECT_EQ(prepare()->post(std::nullopt).code, NIXL_SUCCESS);
+    const std::vector<nixlTelemetryEvent> events = engine_->takeTelemetry();
+    ASSERT_EQ(events.size(), 1u);
+    EXPECT_EQ(events[0].eventType_, nixl_telemetry_event_type_t::AGENT_XFER_TIME);
+    EXPECT_EQ(events[0].value_, 5u);
+    EXPECT_TRUE(engine_->takeTelemetry().empty());
+}
+
 TEST_F(SouthBoundTransfer, DeregistrationComesAfterEverythingThatUsesTheMemory) {
     auto loopback = valueOf(engine_->loopbackRegion(*region_, nixlBlobDesc(0x1000, 4096, 3), DRAM_SEG));
     const auto request = prepare();

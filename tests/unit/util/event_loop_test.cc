@@ -50,12 +50,14 @@ TEST(EventLoop, TellsReadyDescriptorsUntilForgotten) {
     std::promise<std::uint32_t> first;
     std::atomic<int> count{0};
     loop->call([&] {
-        EXPECT_TRUE(loop->watchFromLoop(fd.get(), EPOLLIN, [&](std::uint32_t events) {
-            eventfd_t value;
-            eventfd_read(fd.get(), &value);
-            if (++count == 1)
-                first.set_value(events);
-        }).ok());
+        EXPECT_TRUE(loop->watchFromLoop(fd.get(), EPOLLIN,
+                                        [&](std::uint32_t events) {
+                                            eventfd_t value;
+                                            eventfd_read(fd.get(), &value);
+                                            if (++count == 1)
+                                                first.set_value(events);
+                                        })
+                        .ok());
     });
     eventfd_write(fd.get(), 1);
     EXPECT_EQ(first.get_future().get(), static_cast<std::uint32_t>(EPOLLIN));

@@ -49,7 +49,8 @@ TEST(SharedMemory, WhatCouldShrinkIsNotMapped) {
               "a memfd from a peer has 8192 bytes, not 12288");
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
-    EXPECT_EQ(mapForeignMemory(ends[0], kBytes).status().message(), "a descriptor from a peer is not a memfd");
+    EXPECT_EQ(mapForeignMemory(ends[0], kBytes).status().message(),
+              "a descriptor from a peer is not a memfd");
     close(ends[0]);
     close(ends[1]);
 }
