@@ -130,9 +130,11 @@ PeerChannel::sendThen(std::string_view message, Sent sent) {
         std::string rest;
         result = sendNow(message, rest);
         if (result.ok() && !rest.empty()) {
-            queue(std::move(rest), room ? nullptr : std::move(sent));
-            if (!room)
+            if (!room) {
+                queue(std::move(rest), std::move(sent));
                 return;
+            }
+            queue(std::move(rest), nullptr);
         }
     }
     sent(result);

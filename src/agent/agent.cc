@@ -53,9 +53,10 @@ notALiveRequest() {
 template<typename T>
 Status
 assign(Result<T> result, T &out) {
-    if (result.ok())
-        out = std::move(result).value();
-    return result.status();
+    if (!result.ok())
+        return result.status();
+    out = std::move(result).value();
+    return {};
 }
 
 Status

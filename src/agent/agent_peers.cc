@@ -13,20 +13,13 @@ using nixl::Status;
 
 namespace {
 
+/// Those that can do something.
 BackendList
-withRemote(const BackendList &backends) {
-    BackendList remote;
-    std::copy_if(backends.begin(), backends.end(), std::back_inserter(remote),
-                 [](const BackendPtr &backend) { return backend->capabilities().remote; });
-    return remote;
-}
-
-BackendList
-withNotifications(const BackendList &backends) {
-    BackendList able;
-    std::copy_if(backends.begin(), backends.end(), std::back_inserter(able),
-                 [](const BackendPtr &backend) { return backend->capabilities().notifications; });
-    return able;
+able(const BackendList &backends, bool nixl::Capabilities::*what) {
+    BackendList chosen;
+    std::copy_if(backends.begin(), backends.end(), std::back_inserter(chosen),
+                 [&](const BackendPtr &backend) { return backend->capabilities().*what; });
+    return chosen;
 }
 
 } // namespace
@@ -85,7 +78,7 @@ nixlAgentData::encodeSections(const std::vector<nixl::LocalSection> &sections, n
 
 Result<nixl_blob_t>
 nixlAgentData::fullMetadata() const {
-    const BackendList remote = withRemote(backends.all());
+    const BackendList remote = able(backends.all(), &nixl::Capabilities::remote);
     if (remote.empty())
         return Status::error(NIXL_ERR_INVALID_PARAM, "no backend of this agent reaches other agents");
     nixl::MetadataBlob blob;
@@ -106,7 +99,7 @@ nixlAgentData::partialMetadata(const nixl_reg_dlist_t &descs, const nixl_opt_arg
     blob.agent = name;
     blob.extension = nixl::MetadataExtension{incarnation, memory.snapshot().second, false, {}};
     if (descs.isEmpty()) {
-        NIXL_RETURN_IF_ERROR(encodeConnections(withRemote(named.value()), blob));
+        NIXL_RETURN_IF_ERROR(encodeConnections(able(named.value(), &nixl::Capabilities::remote), blob));
         return encodeMetadata(blob);
     }
     const bool chosen = args && !args->backends.empty();
@@ -114,7 +107,7 @@ nixlAgentData::partialMetadata(const nixl_reg_dlist_t &descs, const nixl_opt_arg
     if (candidates.empty())
         return Status::error(NIXL_ERR_NOT_FOUND, "no ", nixlEnumStrings::memTypeStr(descs.getType()),
                              " is registered");
-    const BackendList remote = withRemote(candidates);
+    const BackendList remote = able(candidates, &nixl::Capabilities::remote);
     if (remote.empty())
         return Status::error(NIXL_ERR_BACKEND, "no backend with this memory reaches other agents");
     auto snapshot = memory.snapshot(remote, descs);
@@ -157,12 +150,12 @@ nixlAgentData::takeNotifications(nixl_notifs_t &out, const nixl_opt_args_t *args
     auto named = backends.named(args);
     if (!named.ok())
         return named.status();
-    const BackendList able = withNotifications(named.value());
-    if (able.empty())
+    const BackendList talking = able(named.value(), &nixl::Capabilities::notifications);
+    if (talking.empty())
         return Status::error(NIXL_ERR_BACKEND, "no backend of this agent has notifications");
     Status last;
     std::vector<nixl::Notification> arrived;
-    for (const BackendPtr &backend : able) {
+    for (const BackendPtr &backend : talking) {
         const Status status = backend->engine().takeNotifications(arrived);
         if (!status.ok())
             last = status.withContext(backend->type());
@@ -177,11 +170,11 @@ nixlAgentData::notify(const std::string &agentName, const nixl_blob_t &message, 
     auto named = backends.named(args);
     if (!named.ok())
         return named.status();
-    const BackendList able = withNotifications(named.value());
-    if (able.empty())
+    const BackendList talking = able(named.value(), &nixl::Capabilities::notifications);
+    if (talking.empty())
         return Status::error(NIXL_ERR_BACKEND, "no backend of this agent has notifications");
     if (agentName == name) {
-        for (const BackendPtr &backend : able) {
+        for (const BackendPtr &backend : talking) {
             if (backend->capabilities().local)
                 return backend->engine().notify(nullptr, message);
         }
@@ -190,7 +183,7 @@ nixlAgentData::notify(const std::string &agentName, const nixl_blob_t &message, 
     const nixl::PeerPtr peer = peers.find(agentName);
     if (!peer)
         return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
-    for (const BackendPtr &backend : able) {
+    for (const BackendPtr &backend : talking) {
         const auto link = peers.link(*peer, backend.get());
         if (!link)
             continue;

@@ -1,13 +1,11 @@
 #include "agent/agent_state.h"
 
 #include "engine/process_registry.h"
-#include "util/concat.h"
 #include "util/log.h"
 #include "util/random.h"
 
 using nixl::BackendList;
 using nixl::BackendPtr;
-using nixl::concat;
 using nixl::Result;
 using nixl::Status;
 

@@ -200,6 +200,7 @@ nixlAgentData::plan(const Ends &ends, const std::vector<Pairing> &pairings, std:
     if (!blocks.ok())
         return blocks.status();
     std::vector<nixl::PlanCandidate> candidates;
+    candidates.reserve(pairings.size());
     for (const Pairing &pairing : pairings)
         candidates.push_back({pairing.backend, pairing.link ? pairing.link->peer.get() : nullptr});
     nixl::TransferParts parts;

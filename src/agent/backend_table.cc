@@ -29,9 +29,9 @@ BackendTable::create(const std::string &type, const EngineConfig &config) {
     if (can.remote && !can.notifications)
         return Status::error(NIXL_ERR_BACKEND, type, " reaches other agents but has no notifications");
     if (can.remote) {
-        const auto info_bytes = backend->engine().connectionInfo();
-        if (!info_bytes.ok())
-            return info_bytes.status().withContext(concat(type, " has no connection information"));
+        const auto connection = backend->engine().connectionInfo();
+        if (!connection.ok())
+            return connection.status().withContext(concat(type, " has no connection information"));
     }
     WriteLock lock(mutex_);
     backends_.push_back(backend);

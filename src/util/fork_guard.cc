@@ -16,13 +16,13 @@ countFork() {
 }
 
 // At load time: a fork before the first use must be counted too.
-const int registered = pthread_atfork(nullptr, nullptr, countFork);
+const int kRegistered = pthread_atfork(nullptr, nullptr, countFork);
 
 } // namespace
 
 std::uint64_t
 forkDepth() {
-    (void)registered;
+    (void)kRegistered;
     return depth.load(std::memory_order_relaxed);
 }
 

@@ -14,14 +14,14 @@
 #include <random>
 #include <thread>
 
-#include "engines/local/child_process.h"
+#include "support/child_process.h"
 #include "nixl.h"
 #include "nixl_ext.h"
 
 namespace {
 
-using nixl::local::ChildProcess;
-using nixl::local::Line;
+using nixl::ChildProcess;
+using nixl::Line;
 using ::testing::HasSubstr;
 
 std::string

@@ -16,7 +16,7 @@ import sys
 os.environ["UCX_NET_DEVICES"] = "lo"
 os.environ["NIXL_TELEMETRY_ENABLE"] = "n"
 
-import nixl_cu13._bindings as nixl  # noqa: E402
+import nixl_cu13._bindings as nixl
 
 FOLDER = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
 if FOLDER.is_file():

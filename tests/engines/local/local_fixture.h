@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include "child_process.h"
+#include "support/child_process.h"
 #include "engine/engine.h"
 #include "engines/local/entry.h"
 #include "util/options.h"

@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-namespace nixl::local {
+namespace nixl {
 
 /// Sends and receives strings. Ends the process, with an exit status for the other side, if the other end is
 /// gone.
@@ -132,4 +132,4 @@ private:
     int line_ = -1;
 };
 
-} // namespace nixl::local
+} // namespace nixl
