@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "util/status.h"
 
 namespace nixl::local {
 
@@ -13,6 +14,8 @@ namespace nixl::local {
 inline constexpr std::uint64_t kBatchBytes = 1 << 20;
 /// Most pieces that one system call takes (IOV_MAX).
 inline constexpr std::size_t kBatchPieces = 1024;
+/// Most batches of one transfer: more than any memory holds.
+inline constexpr std::uint64_t kMostBatches = std::uint64_t{1} << 32;
 
 /// A place in a list of blocks.
 struct BlockPosition {
@@ -20,8 +23,33 @@ struct BlockPosition {
     std::uint64_t offset; ///< within the block
 };
 
-/// Where each batch starts, and the end: batch i is what lies between entries i and i + 1. Batches follow the
-/// order of the blocks; a block is cut only where its batch is full.
-std::vector<BlockPosition> planBatches(std::span<const Block> blocks);
+/// Batches follow the order of the blocks; a block is cut only where its batch is full. The plan takes memory
+/// by the number of blocks, whatever their lengths.
+class BatchPlan {
+public:
+    /// NIXL_ERR_INVALID_PARAM: more than kMostBatches; names the block that reaches beyond.
+    static Result<BatchPlan> make(std::span<const Block> blocks);
+
+    std::size_t
+    count() const {
+        return count_;
+    }
+
+    /// Where a batch starts; for count(), the end of the blocks. REQUIRES: batch <= count().
+    BlockPosition start(std::size_t batch) const;
+
+private:
+    /// Batches at distances of kBatchBytes in one block, up to the first batch of the next run.
+    struct Run {
+        std::size_t firstBatch;
+        BlockPosition position;
+    };
+
+    void begin(BlockPosition position, std::uint64_t batches);
+
+    std::vector<Run> runs_;
+    std::size_t count_ = 0;
+    BlockPosition end_{0, 0};
+};
 
 } // namespace nixl::local

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engines/local/host_copy.h"
 #include "engines/local/identity.h"
 #include "engines/local/regions.h"
 #include "engines/local/request.h"
@@ -104,6 +105,9 @@ LocalEngine::registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) {
     NIXL_RETURN_IF_ERROR(checkUse(memory));
     if (desc.len == 0)
         return Status::error(NIXL_ERR_INVALID_PARAM, "no memory at ", Hex{desc.addr}, ": its length is 0");
+    if (const auto missing = unreachableEnd(desc.addr, desc.len))
+        return Status::error(NIXL_ERR_BACKEND, "the memory of ", desc.len, " bytes at ", Hex{desc.addr},
+                             " cannot be registered: address ", Hex{*missing}, " is unmapped or protected");
     const auto key = endpoint_->table.add({desc.addr, desc.len});
     if (!key.ok())
         return key.status();
@@ -181,8 +185,11 @@ Result<std::unique_ptr<EngineRequest>>
 LocalEngine::prepare(const TransferSpec &spec) {
     NIXL_RETURN_IF_ERROR(checkUse(spec.localMemory));
     NIXL_RETURN_IF_ERROR(checkUse(spec.remoteMemory));
-    return std::unique_ptr<EngineRequest>(
-        new LocalRequest(*process_, endpoint_, settings_, spec, static_cast<LocalPeer *>(spec.peer)));
+    auto plan = BatchPlan::make(spec.blocks);
+    if (!plan.ok())
+        return plan.status();
+    return std::unique_ptr<EngineRequest>(new LocalRequest(
+        *process_, endpoint_, settings_, spec, std::move(plan).value(), static_cast<LocalPeer *>(spec.peer)));
 }
 
 Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>

@@ -160,8 +160,11 @@ meetPeer(const Endpoint &self, const HostHints &ownHints, int lifeFd, const Conn
     randomBytes(token->data(), token->size());
 
     const Hello hello = makeHello(self, peer, *token);
-    NIXL_RETURN_IF_ERROR(
-        sendAll(fd, encodeHello(hello), std::array{marks.value().fd(), lifeFd}, pid, deadline));
+    // A target that is full refuses and closes without reading; its reason can be read all the same.
+    const Status sent =
+        sendAll(fd, encodeHello(hello), std::array{marks.value().fd(), lifeFd}, pid, deadline);
+    if (!sent.ok() && sent.code() != NIXL_ERR_REMOTE_DISCONNECT)
+        return sent;
     FrameReader reader;
     auto welcome = awaitWelcome(fd, reader, pid, deadline);
     if (!welcome.ok())

@@ -1,9 +1,11 @@
 #include "engines/local/host_copy.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -42,6 +44,14 @@ readable(pid_t pid, void *address) {
 bool
 remoteFaulted(pid_t pid, nixl_xfer_op_t operation, void *local, void *remote) {
     return operation == NIXL_WRITE ? readable(getpid(), local) : !readable(pid, remote);
+}
+
+/// Whether something is mapped there, readable or not.
+bool
+mapped(std::uint64_t address) {
+    static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    unsigned char resident = 0;
+    return mincore(reinterpret_cast<void *>(address - address % page), 1, &resident) == 0;
 }
 
 void
@@ -90,6 +100,27 @@ copyPieces(pid_t pid, nixl_xfer_op_t operation, std::span<iovec> local, std::spa
         }
     }
     return std::nullopt;
+}
+
+std::optional<std::uint64_t>
+unreachableEnd(std::uint64_t address, std::uint64_t length) {
+    const std::uint64_t last = address + (length - 1);
+    if (last < address)
+        return last;
+    std::array<char, 2> bytes{};
+    iovec to{bytes.data(), bytes.size()};
+    const std::array<iovec, 2> from{iovec{reinterpret_cast<void *>(address), 1},
+                                    iovec{reinterpret_cast<void *>(last), 1}};
+    const ssize_t got = process_vm_readv(getpid(), &to, 1, from.data(), from.size(), 0);
+    if (got == 2)
+        return std::nullopt;
+    if (got == 1)
+        return last;
+    if (got == 0 || errno == EFAULT)
+        return address;
+    if (!mapped(address))
+        return address;
+    return mapped(last) ? std::nullopt : std::optional(last);
 }
 
 std::uint64_t

@@ -25,6 +25,10 @@ struct CopyFault {
 std::optional<CopyFault> copyPieces(pid_t pid, nixl_xfer_op_t operation, std::span<iovec> local,
                                     std::span<iovec> remote);
 
+/// The first or the last address of a range of this process, if it cannot be read; nullopt: both can. Where a
+/// filter forbids to ask, only what is not mapped at all is found. REQUIRES: length > 0.
+std::optional<std::uint64_t> unreachableEnd(std::uint64_t address, std::uint64_t length);
+
 /// How many process_vm calls this process has made; for tests of batching.
 std::uint64_t processVmCalls();
 

@@ -1,6 +1,8 @@
 #include "engines/local/identity.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -53,6 +55,15 @@ suspect(pid_t pid) {
     return "it holds privileges that this process lacks, or a security module forbids it";
 }
 
+/// Whether a process that the hints name, in our pid namespace, is no more. A pid that came to another process
+/// counts as alive.
+bool
+hasEnded(const HostHints &own, const HostHints &peer) {
+    return peer.pid != 0 && peer.pid <= INT_MAX && own.pidNamespace != 0 &&
+           own.pidNamespace == peer.pidNamespace && kill(static_cast<pid_t>(peer.pid), 0) != 0 &&
+           errno == ESRCH;
+}
+
 } // namespace
 
 HostHints
@@ -63,7 +74,6 @@ ownHints() {
     hints.pidNamespace = inodeOf("/proc/self/ns/pid");
     hints.netNamespace = inodeOf("/proc/self/ns/net");
     hints.pid = static_cast<std::uint32_t>(getpid());
-    hints.uid = geteuid();
     return hints;
 }
 
@@ -79,6 +89,8 @@ Status
 explainNoListener(const HostHints &own, const HostHints &peer) {
     if (own.netNamespace != 0 && peer.netNamespace != 0 && own.netNamespace != peer.netNamespace)
         return Status::error(NIXL_ERR_BACKEND, "it is in another network namespace (container), or gone");
+    if (hasEnded(own, peer))
+        return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "it is gone: process ", peer.pid, " has ended");
     return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "it is gone: nobody listens on its socket");
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "engines/local/listener.h"
 #include "util/log.h"
 
 namespace nixl::local {
@@ -17,7 +18,7 @@ constexpr std::uint32_t kReading = EPOLLIN | EPOLLRDHUP;
 
 } // namespace
 
-Incoming::Incoming(IncomingOwner &owner, ScopedFd socket)
+Incoming::Incoming(Listener &owner, ScopedFd socket)
     : owner_(owner), loop_(owner.process().loop()), socket_(std::move(socket)) {}
 
 Incoming::~Incoming() {
@@ -26,7 +27,7 @@ Incoming::~Incoming() {
     giveBackProof();
     if (accessor_) {
         loop_.forgetFromLoop(accessor_->pidfd());
-        owner_.accessorsOf().remove(accessor_.get());
+        owner_.accessors().remove(accessor_.get());
     }
 }
 
@@ -44,7 +45,7 @@ Incoming::onSocket(std::uint32_t events) {
     if (state_ != State::kClosing)
         readFrames();
     else if ((events & (EPOLLHUP | EPOLLERR)) != 0)
-        owner_.finished(*this);
+        owner_.finishedFromLoop(*this);
 }
 
 void
@@ -52,7 +53,7 @@ Incoming::onProcessEnd() {
     loop_.forgetFromLoop(accessor_->pidfd());
     ended_ = true;
     if (state_ == State::kClosing)
-        owner_.finished(*this);
+        owner_.finishedFromLoop(*this);
     else if (!paused_)
         readFrames();
 }
@@ -67,7 +68,7 @@ Incoming::readFrames() {
         if (!handleAll())
             return;
         if (io == IoState::kClosed || (io == IoState::kAgain && ended_)) {
-            owner_.finished(*this);
+            owner_.finishedFromLoop(*this);
             return;
         }
     } while (ended_);
@@ -161,7 +162,7 @@ Incoming::admit(const Hello &hello, PeerCredentials peer) {
     reader_.fds.clear();
     accessor_ = std::make_shared<Accessor>(hello.agent, peer.pid, std::move(peer.pidfd),
                                            std::move(marks).value(), std::move(life).value(), hello);
-    owner_.accessorsOf().add(accessor_);
+    owner_.accessors().add(accessor_);
     state_ = State::kProving;
     return loop_.watchFromLoop(accessor_->pidfd(), EPOLLIN, [this](std::uint32_t) { onProcessEnd(); });
 }
@@ -203,7 +204,7 @@ Incoming::resume() {
     }
     if (!loop_.watchFromLoop(socket_.get(), kReading, [this](std::uint32_t events) { onSocket(events); })
              .ok()) {
-        owner_.finished(*this);
+        owner_.finishedFromLoop(*this);
         return;
     }
     if (handleAll() && ended_)
@@ -226,7 +227,7 @@ Incoming::hangUp() {
     if (state_ == State::kClosing)
         return;
     if (!accessor_ || ended_) {
-        owner_.finished(*this);
+        owner_.finishedFromLoop(*this);
         return;
     }
     loop_.cancelFromLoop(deadline_);

@@ -1,32 +1,18 @@
 // One connection of a peer that wants to reach our memory or to tell us something.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "engines/local/accessors.h"
-#include "engines/local/endpoint.h"
-#include "engines/local/host_process.h"
 #include "engines/local/protocol.h"
-#include "engines/local/settings.h"
 #include "util/event_loop.h"
 #include "util/scoped_fd.h"
 
 namespace nixl::local {
 
-class Incoming;
-
-/// What a connection needs from the engine that it came to.
-class IncomingOwner {
-public:
-    virtual ~IncomingOwner() = default;
-    virtual HostProcess &process() = 0;
-    virtual Endpoint &endpoint() = 0;
-    virtual Accessors &accessorsOf() = 0;
-    virtual const Settings &settings() = 0;
-    /// The connection is over; destroys it.
-    virtual void finished(Incoming &connection) = 0;
-};
+class Listener;
 
 /// A state machine on the loop of the process:
 ///
@@ -38,7 +24,7 @@ public:
 /// of our stream, but only the end of its own says that it did.
 class Incoming {
 public:
-    Incoming(IncomingOwner &owner, ScopedFd socket);
+    Incoming(Listener &owner, ScopedFd socket);
     ~Incoming();
     Incoming(const Incoming &) = delete;
     Incoming &operator=(const Incoming &) = delete;
@@ -67,7 +53,7 @@ private:
     void refuse(const Status &reason);
     void giveBackProof();
 
-    IncomingOwner &owner_;
+    Listener &owner_;
     EventLoop &loop_;
     const ScopedFd socket_;
     State state_ = State::kGreeting;

@@ -5,14 +5,14 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <array>
+
 #include "util/log.h"
 
 namespace nixl::local {
 
 namespace {
 
-/// Connections that one engine keeps at a time.
-constexpr std::size_t kMaxConnections = 4096;
 /// Pause after the process ran out of descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
@@ -25,7 +25,10 @@ Listener::create(HostProcess &process, std::shared_ptr<Endpoint> endpoint, const
         return socket.status();
     std::unique_ptr<Listener> listener(
         new Listener(process, std::move(endpoint), settings, std::move(socket).value()));
-    process.loop().call([&] { listener->watchSocketFromLoop(); });
+    Status watched;
+    process.loop().call([&] { watched = listener->watchSocketFromLoop(); });
+    if (!watched.ok())
+        return watched;
     return listener;
 }
 
@@ -62,12 +65,10 @@ Listener::forEachFromLoop(void (Incoming::*method)()) {
         (connection->*method)();
 }
 
-void
+Status
 Listener::watchSocketFromLoop() {
-    const Status watched =
-        process_.loop().watchFromLoop(socket_.get(), EPOLLIN, [this](std::uint32_t) { acceptFromLoop(); });
-    if (!watched.ok())
-        NIXL_LOG(kError, "LOCAL: agent '", endpoint_->agent, "' accepts no connections: ", watched.message());
+    return process_.loop().watchFromLoop(socket_.get(), EPOLLIN,
+                                         [this](std::uint32_t) { acceptFromLoop(); });
 }
 
 void
@@ -83,9 +84,11 @@ Listener::acceptFromLoop() {
             kAcceptPause, [this] { process_.loop().changeFromLoop(socket_.get(), EPOLLIN); });
         return;
     }
-    if (connections_.size() >= kMaxConnections) {
-        NIXL_LOG(kWarn, "LOCAL: agent '", endpoint_->agent, "' has ", kMaxConnections,
-                 " connections and accepts no more");
+    if (connections_.size() >= settings_.maxConnections) {
+        const std::string reason = concat("it has ", connections_.size(), " connections and accepts no more");
+        NIXL_LOG(kWarn, "LOCAL: agent '", endpoint_->agent, "' refuses a connection: ", reason);
+        const std::string bytes = encodeRefuse(reason);
+        sendSome(socket.get(), std::array{std::string_view(bytes)});
         return;
     }
     auto connection = std::make_unique<Incoming>(*this, std::move(socket));
@@ -94,28 +97,8 @@ Listener::acceptFromLoop() {
         connections_[raw] = std::move(connection);
 }
 
-HostProcess &
-Listener::process() {
-    return process_;
-}
-
-Endpoint &
-Listener::endpoint() {
-    return *endpoint_;
-}
-
-Accessors &
-Listener::accessorsOf() {
-    return accessors_;
-}
-
-const Settings &
-Listener::settings() {
-    return settings_;
-}
-
 void
-Listener::finished(Incoming &connection) {
+Listener::finishedFromLoop(Incoming &connection) {
     connections_.erase(&connection);
 }
 

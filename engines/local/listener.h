@@ -15,24 +15,42 @@
 namespace nixl::local {
 
 /// Lives on the loop of the process, except where methods say otherwise.
-class Listener : public IncomingOwner {
+class Listener {
 public:
     /// Starts to listen. From any thread.
     static Result<std::unique_ptr<Listener>> create(HostProcess &process, std::shared_ptr<Endpoint> endpoint,
                                                     const Settings &settings);
 
     /// From any thread but the loop's.
-    ~Listener() override;
+    ~Listener();
 
     /// Closes all connections and accepts no more; whoever could copy stays in accessors() until it cannot.
     /// From any thread.
     void stop();
 
     /// Who may copy.
-    const Accessors &
-    accessors() const {
+    Accessors &
+    accessors() {
         return accessors_;
     }
+
+    HostProcess &
+    process() const {
+        return process_;
+    }
+
+    Endpoint &
+    endpoint() const {
+        return *endpoint_;
+    }
+
+    const Settings &
+    settings() const {
+        return settings_;
+    }
+
+    /// A connection is over; destroys it.
+    void finishedFromLoop(Incoming &connection);
 
     /// Goes on reading messages after the inbox had been full. From any thread.
     void resume();
@@ -43,14 +61,7 @@ private:
 
     void acceptFromLoop();
     void forEachFromLoop(void (Incoming::*method)());
-    void watchSocketFromLoop();
-
-    // For the connections, on the loop.
-    HostProcess &process() override;
-    Endpoint &endpoint() override;
-    Accessors &accessorsOf() override;
-    const Settings &settings() override;
-    void finished(Incoming &connection) override;
+    Status watchSocketFromLoop();
 
     HostProcess &process_;
     const std::shared_ptr<Endpoint> endpoint_;

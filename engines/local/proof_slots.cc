@@ -1,10 +1,6 @@
 #include "engines/local/proof_slots.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
-
-#include "util/mutex.h"
 
 namespace nixl::local {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engines/local/protocol.h"
-#include "util/mapped_region.h"
 #include "util/status.h"
 
 namespace nixl::local {

@@ -100,7 +100,7 @@ encodeConnectionInfo(const ConnectionInfo &info) {
         .add(hints.pidNamespace)
         .add(hints.netNamespace)
         .add(hints.pid)
-        .add(hints.uid)
+        .add(std::uint32_t{0})
         .take();
 }
 
@@ -110,10 +110,11 @@ decodeConnectionInfo(std::string_view bytes) {
     std::uint16_t version = 0;
     std::uint16_t zero = 0;
     ConnectionInfo info;
+    std::uint32_t reserved = 0;
     HostHints &hints = info.hints;
     Reader reader(bytes);
     reader.get(magic).get(version).get(zero).get(info.incarnation).get(hints.bootId);
-    reader.get(hints.pidNamespace).get(hints.netNamespace).get(hints.pid).get(hints.uid);
+    reader.get(hints.pidNamespace).get(hints.netNamespace).get(hints.pid).get(reserved);
     if (magic != kMagic)
         return Status::error(NIXL_ERR_MISMATCH, "not connection info of LOCAL");
     if (version != kVersion)

@@ -24,8 +24,7 @@ struct HostHints {
     std::array<char, 36> bootId{};
     std::uint64_t pidNamespace = 0;
     std::uint64_t netNamespace = 0;
-    std::uint32_t pid = 0;
-    std::uint32_t uid = 0;
+    std::uint32_t pid = 0; ///< in that pid namespace
 };
 
 struct ConnectionInfo {

@@ -18,7 +18,7 @@ class LocalRequest : public EngineRequest {
 public:
     /// `peer` is nullptr for the agent itself.
     LocalRequest(HostProcess &process, std::shared_ptr<Endpoint> self, const Settings &settings,
-                 const TransferSpec &spec, LocalPeer *peer);
+                 const TransferSpec &spec, BatchPlan plan, LocalPeer *peer);
     ~LocalRequest() override;
 
     Progress post(const std::optional<std::string> &notification) override;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 namespace nixl::local {
@@ -11,6 +12,7 @@ struct Settings {
     std::chrono::milliseconds connectTimeout{1000};
     std::chrono::milliseconds quiesceTimeout{5000};
     std::uint64_t notifMaxBytes = std::uint64_t{256} << 20;
+    std::size_t maxConnections = 4096; ///< that one engine keeps at a time
 };
 
 } // namespace nixl::local

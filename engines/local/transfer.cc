@@ -42,8 +42,9 @@ deliverWithin(const Endpoint &from, Endpoint &to, std::string message) {
     return {};
 }
 
-Transfer::Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec)
-    : process_(process), self_(std::move(self)), spec_(spec), starts_(planBatches(spec.blocks)) {}
+Transfer::Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec,
+                   BatchPlan plan)
+    : process_(process), self_(std::move(self)), spec_(spec), plan_(std::move(plan)) {}
 
 bool
 Transfer::small() const {
@@ -104,7 +105,7 @@ Transfer::copy(std::size_t batch, const Lane &lane) const {
     if (!fault)
         return {};
     NIXL_RETURN_IF_ERROR(lane.alive()); // the better reason
-    const BlockPosition start = starts_[batch];
+    const BlockPosition start = plan_.start(batch);
     const std::size_t index = start.block + fault->piece;
     const std::uint64_t offset = (fault->piece == 0 ? start.offset : 0) + fault->offset;
     return explainFault(*fault, spec_.blocks[index], index, offset, lane);
@@ -113,8 +114,8 @@ Transfer::copy(std::size_t batch, const Lane &lane) const {
 /// Fills in the pieces of a batch whose blocks lie in memory that is registered on both sides.
 Status
 Transfer::collect(std::size_t batch, const Lane &lane, Pieces &pieces) const {
-    const BlockPosition start = starts_[batch];
-    const BlockPosition end = starts_[batch + 1];
+    const BlockPosition start = plan_.start(batch);
+    const BlockPosition end = plan_.start(batch + 1);
     const TableView remoteTable = lane.table();
     const TableView localTable = self_->table.view();
     std::uint32_t lastRemote = UINT32_MAX;
@@ -215,6 +216,7 @@ void
 Transfer::finish(Status outcome) {
     phase_ = Phase::kTerminal;
     outcome_ = std::move(outcome);
+    endTime_ = std::chrono::steady_clock::now();
     ended_.notifyAll();
 }
 
@@ -223,7 +225,7 @@ Transfer::progress() const {
     const LockGuard lock(mutex_);
     if (phase_ != Phase::kTerminal)
         return {};
-    return {outcome_.code(), outcome_.message()};
+    return {outcome_.code(), outcome_.message(), endTime_};
 }
 
 bool

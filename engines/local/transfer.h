@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/engine.h"
 #include "engines/local/batch_plan.h"
@@ -33,11 +32,11 @@ Status deliverWithin(const Endpoint &from, Endpoint &to, std::string message);
 class Transfer : public CopyJob, public std::enable_shared_from_this<Transfer> {
 public:
     /// What `spec` points to is valid while the transfer runs.
-    Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec);
+    Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec, BatchPlan plan);
 
     std::size_t
     batchCount() const {
-        return starts_.size() - 1;
+        return plan_.count();
     }
 
     /// Whether the calling thread can do it itself in little time.
@@ -74,7 +73,7 @@ private:
     HostProcess &process_;
     const std::shared_ptr<Endpoint> self_;
     const TransferSpec spec_;
-    const std::vector<BlockPosition> starts_;
+    const BatchPlan plan_;
 
     mutable Mutex mutex_;
     ConditionVariable ended_; // a batch or the transfer
@@ -87,6 +86,7 @@ private:
     std::size_t underWay_ NIXL_GUARDED_BY(mutex_) = 0;
     bool stop_ NIXL_GUARDED_BY(mutex_) = false;
     Status outcome_ NIXL_GUARDED_BY(mutex_);
+    std::chrono::steady_clock::time_point endTime_ NIXL_GUARDED_BY(mutex_); // while terminal
 };
 
 } // namespace nixl::local

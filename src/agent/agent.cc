@@ -7,43 +7,13 @@
 #include "agent/edge.h"
 #include "util/log.h"
 
-using nixl::Progress;
+using nixl::call;
+using nixl::reportState;
+using nixl::RequestState;
 using nixl::Result;
 using nixl::Status;
 
 namespace {
-
-/// Hands a failure to the caller: code, text, log line, counter.
-nixl_status_t
-report(nixlAgentData &data, const char *function, const Status &status) {
-    if (status.ok())
-        return NIXL_SUCCESS;
-    nixl::setLastError(status.message());
-    NIXL_LOG(kError, function, ": ", nixlEnumStrings::statusStr(status.code()), ": ", status.message());
-    if (data.telemetry && !data.fork.inherited())
-        data.telemetry->recordError(status.code());
-    return status.code();
-}
-
-/// Runs `body`, which returns a Status, unless this is a forked child.
-template<typename Body>
-nixl_status_t
-call(const std::unique_ptr<nixlAgentData> &data, const char *function, Body body) {
-    if (data->fork.inherited())
-        return report(*data, function,
-                      Status::error(NIXL_ERR_NOT_ALLOWED, "the agent '", data->name,
-                                    "' was made before this process was forked; make one here"));
-    return report(*data, function, body());
-}
-
-/// Passes on a request's state; only failures of the call itself, or of the transfer when it is first seen, are
-/// reported.
-nixl_status_t
-reportProgress(nixlAgentData &data, const char *function, const Progress &progress) {
-    if (progress.code >= 0 || progress.code == NIXL_ERR_NOT_POSTED)
-        return progress.code;
-    return report(data, function, Status(progress.code, progress.message));
-}
 
 Status
 notALiveRequest() {
@@ -86,7 +56,7 @@ nixlAgent::~nixlAgent() {
 
 nixl_status_t
 nixlAgent::getAvailPlugins(std::vector<nixl_backend_t> &plugins) {
-    return call(data_, "getAvailPlugins", [&] {
+    return call(*data_, "getAvailPlugins", [&] {
         plugins = data_->backends.registry().names();
         return Status();
     });
@@ -94,7 +64,7 @@ nixlAgent::getAvailPlugins(std::vector<nixl_backend_t> &plugins) {
 
 nixl_status_t
 nixlAgent::getPluginParams(const nixl_backend_t &type, nixl_mem_list_t &mems, nixl_b_params_t &params) const {
-    return call(data_, "getPluginParams", [&] {
+    return call(*data_, "getPluginParams", [&] {
         auto factory = data_->backends.registry().find(type);
         if (!factory.ok())
             return factory.status();
@@ -106,7 +76,7 @@ nixlAgent::getPluginParams(const nixl_backend_t &type, nixl_mem_list_t &mems, ni
 
 nixl_status_t
 nixlAgent::getBackendParams(const nixlBackendH *backend, nixl_mem_list_t &mems, nixl_b_params_t &params) const {
-    return call(data_, "getBackendParams", [&] {
+    return call(*data_, "getBackendParams", [&] {
         const auto found = data_->backends.find(backend);
         if (!found)
             return Status::error(NIXL_ERR_INVALID_PARAM, "not a backend of this agent");
@@ -118,7 +88,7 @@ nixlAgent::getBackendParams(const nixlBackendH *backend, nixl_mem_list_t &mems, 
 
 nixl_status_t
 nixlAgent::createBackend(const nixl_backend_t &type, const nixl_b_params_t &params, nixlBackendH *&backend) {
-    return call(data_, "createBackend", [&] {
+    return call(*data_, "createBackend", [&] {
         auto created = data_->backends.create(type, data_->engineConfig(params));
         if (created.ok())
             backend = created.value().get();
@@ -128,18 +98,18 @@ nixlAgent::createBackend(const nixl_backend_t &type, const nixl_b_params_t &para
 
 nixl_status_t
 nixlAgent::registerMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *extra_params) {
-    return call(data_, "registerMem", [&] { return data_->registerMem(descs, extra_params); });
+    return call(*data_, "registerMem", [&] { return data_->registerMem(descs, extra_params); });
 }
 
 nixl_status_t
 nixlAgent::deregisterMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *extra_params) {
-    return call(data_, "deregisterMem", [&] { return data_->deregisterMem(descs, extra_params); });
+    return call(*data_, "deregisterMem", [&] { return data_->deregisterMem(descs, extra_params); });
 }
 
 nixl_status_t
 nixlAgent::queryMem(const nixl_reg_dlist_t &descs, std::vector<nixl_query_resp_t> &resp,
                     const nixl_opt_args_t *extra_params) const {
-    return call(data_, "queryMem", [&]() -> Status {
+    return call(*data_, "queryMem", [&]() -> Status {
         if (!extra_params || extra_params->backends.size() != 1)
             return Status::error(NIXL_ERR_INVALID_PARAM, "exactly one backend must be named");
         auto named = data_->backends.named(extra_params);
@@ -152,13 +122,13 @@ nixlAgent::queryMem(const nixl_reg_dlist_t &descs, std::vector<nixl_query_resp_t
 
 nixl_status_t
 nixlAgent::makeConnection(const std::string &remote_agent, const nixl_opt_args_t *extra_params) {
-    return call(data_, "makeConnection", [&] { return data_->connect(remote_agent, extra_params); });
+    return call(*data_, "makeConnection", [&] { return data_->connect(remote_agent, extra_params); });
 }
 
 nixl_status_t
 nixlAgent::prepXferDlist(const std::string &agent_name, const nixl_xfer_dlist_t &descs, nixlDlistH *&dlist_hndl,
                          const nixl_opt_args_t *extra_params) const {
-    return call(data_, "prepXferDlist",
+    return call(*data_, "prepXferDlist",
                 [&] { return data_->prepare(agent_name, nixl::BlockInput(descs), extra_params, dlist_hndl); });
 }
 
@@ -171,7 +141,7 @@ nixlAgent::prepXferDlist(const nixl_xfer_dlist_t &descs, nixlDlistH *&dlist_hndl
 nixl_status_t
 nixlAgent::prepXferDlist(const std::string &agent_name, const nixl_stride_dlist_t &descs, nixlDlistH *&dlist_hndl,
                          const nixl_opt_args_t *extra_params) const {
-    return call(data_, "prepXferDlist",
+    return call(*data_, "prepXferDlist",
                 [&] { return data_->prepare(agent_name, nixl::BlockInput(descs), extra_params, dlist_hndl); });
 }
 
@@ -187,7 +157,7 @@ nixlAgent::makeXferReq(const nixl_xfer_op_t &operation, const nixlDlistH *local_
                        const std::vector<int> &remote_indices, nixlXferReqH *&req_hndl,
                        const nixl_opt_args_t *extra_params) const {
     req_hndl = nullptr;
-    return call(data_, "makeXferReq", [&] {
+    return call(*data_, "makeXferReq", [&] {
         return assign(data_->make(operation, local_side, local_indices, remote_side, remote_indices, extra_params),
                       req_hndl);
     });
@@ -199,7 +169,7 @@ nixlAgent::makeXferReq(const nixl_xfer_op_t &operation, const nixlDlistH &local_
                        std::span<const int> remote_indices, nixlXferReqH *&req_hndl,
                        const nixl_opt_args_t *extra_params) const {
     req_hndl = nullptr;
-    return call(data_, "makeXferReq", [&] {
+    return call(*data_, "makeXferReq", [&] {
         return assign(data_->make(operation, &local_side, local_indices, &remote_side, remote_indices, extra_params),
                       req_hndl);
     });
@@ -210,7 +180,7 @@ nixlAgent::createXferReq(const nixl_xfer_op_t &operation, const nixl_xfer_dlist_
                          const nixl_xfer_dlist_t &remote_descs, const std::string &remote_agent,
                          nixlXferReqH *&req_hndl, const nixl_opt_args_t *extra_params) const {
     req_hndl = nullptr;
-    return call(data_, "createXferReq", [&] {
+    return call(*data_, "createXferReq", [&] {
         return assign(data_->create(operation, local_descs, remote_descs, remote_agent, extra_params), req_hndl);
     });
 }
@@ -219,7 +189,7 @@ nixl_status_t
 nixlAgent::estimateXferCost(const nixlXferReqH *req_hndl, std::chrono::microseconds &duration,
                             std::chrono::microseconds &err_margin, nixl_cost_t &method,
                             const nixl_opt_args_t *) const {
-    return call(data_, "estimateXferCost", [&]() -> Status {
+    return call(*data_, "estimateXferCost", [&]() -> Status {
         const auto request = data_->requests.find(req_hndl);
         if (!request)
             return notALiveRequest();
@@ -235,51 +205,53 @@ nixlAgent::estimateXferCost(const nixlXferReqH *req_hndl, std::chrono::microseco
 
 nixl_status_t
 nixlAgent::postXferReq(nixlXferReqH *req_hndl, const nixl_opt_args_t *extra_params) const {
-    Progress progress;
-    const nixl_status_t status = call(data_, "postXferReq", [&]() -> Status {
+    RequestState state;
+    const nixl_status_t status = call(*data_, "postXferReq", [&]() -> Status {
         const auto request = data_->requests.find(req_hndl);
         if (!request)
             return notALiveRequest();
-        progress = data_->post(*request, extra_params);
+        state = data_->post(*request, extra_params);
         return {};
     });
-    return status != NIXL_SUCCESS ? status : reportProgress(*data_, "postXferReq", progress);
+    return status != NIXL_SUCCESS ? status : reportState(*data_, "postXferReq", state);
 }
 
 nixl_status_t
 nixlAgent::getXferStatus(nixlXferReqH *req_hndl) const {
-    Progress progress;
-    const nixl_status_t status = call(data_, "getXferStatus", [&]() -> Status {
+    RequestState state;
+    const nixl_status_t status = call(*data_, "getXferStatus", [&]() -> Status {
         const auto request = data_->requests.find(req_hndl);
         if (!request)
             return notALiveRequest();
-        progress = data_->status(*request);
+        state = data_->status(*request);
         return {};
     });
-    return status != NIXL_SUCCESS ? status : reportProgress(*data_, "getXferStatus", progress);
+    return status != NIXL_SUCCESS ? status : reportState(*data_, "getXferStatus", state);
 }
 
 nixl_status_t
 nixlAgent::getXferTelemetry(const nixlXferReqH *req_hndl, nixl_xfer_telem_t &telemetry) const {
-    nixl_status_t state = NIXL_SUCCESS;
-    const nixl_status_t status = call(data_, "getXferTelemetry", [&]() -> Status {
+    RequestState state;
+    const nixl_status_t status = call(*data_, "getXferTelemetry", [&]() -> Status {
         if (!data_->telemetry)
             return Status::error(NIXL_ERR_NO_TELEMETRY,
                                  "telemetry is off; set captureTelemetry or NIXL_TELEMETRY_ENABLE");
         const auto request = data_->requests.find(req_hndl);
         if (!request)
             return notALiveRequest();
-        state = data_->status(*request).code;
-        if (state == NIXL_SUCCESS)
+        state = data_->status(*request);
+        if (state.code == NIXL_SUCCESS)
             telemetry = request->times();
+        else if (state.code == NIXL_IN_PROG)
+            state.message = "the transfer is in progress";
         return {};
     });
-    return status != NIXL_SUCCESS ? status : state;
+    return status != NIXL_SUCCESS ? status : reportState(*data_, "getXferTelemetry", state);
 }
 
 nixl_status_t
 nixlAgent::queryXferBackend(const nixlXferReqH *req_hndl, nixlBackendH *&backend) const {
-    return call(data_, "queryXferBackend", [&] {
+    return call(*data_, "queryXferBackend", [&] {
         const auto request = data_->requests.find(req_hndl);
         if (!request)
             return notALiveRequest();
@@ -290,21 +262,20 @@ nixlAgent::queryXferBackend(const nixlXferReqH *req_hndl, nixlBackendH *&backend
 
 nixl_status_t
 nixlAgent::releaseXferReq(nixlXferReqH *req_hndl) const {
-    return call(data_, "releaseXferReq", [&] {
+    return call(*data_, "releaseXferReq", [&] {
         const auto request = data_->requests.find(req_hndl);
         if (!request)
             return notALiveRequest();
         if (!request->release(data_->options->releaseTimeout))
             return Status::error(NIXL_ERR_REPOST_ACTIVE, "the transfer is cancelled but its memory is not quiet after ",
                                  data_->options->releaseTimeout.count(), " ms; poll and release again");
-        data_->requests.remove(req_hndl);
-        return Status();
+        return data_->requests.remove(req_hndl) ? Status() : notALiveRequest();
     });
 }
 
 nixl_status_t
 nixlAgent::releasedDlistH(nixlDlistH *dlist_hndl) const {
-    return call(data_, "releasedDlistH", [&] {
+    return call(*data_, "releasedDlistH", [&] {
         if (!data_->lists.remove(dlist_hndl))
             return Status::error(NIXL_ERR_INVALID_PARAM, "not a prepared list of this agent (null, or released)");
         return Status();
@@ -313,7 +284,7 @@ nixlAgent::releasedDlistH(nixlDlistH *dlist_hndl) const {
 
 nixl_status_t
 nixlAgent::prepMemView(const nixl_remote_dlist_t &descs, nixlMemViewH &, const nixl_opt_args_t *extra_params) const {
-    return call(data_, "prepMemView", [&] {
+    return call(*data_, "prepMemView", [&] {
         std::vector<std::string> agents;
         for (const nixlRemoteDesc &desc : descs)
             agents.push_back(desc.remoteAgent);
@@ -325,7 +296,7 @@ nixlAgent::prepMemView(const nixl_remote_dlist_t &descs, nixlMemViewH &, const n
 
 nixl_status_t
 nixlAgent::prepMemView(const nixl_local_dlist_t &descs, nixlMemViewH &, const nixl_opt_args_t *extra_params) const {
-    return call(data_, "prepMemView", [&] { return data_->refuseMemView({}, descs.getType(), extra_params); });
+    return call(*data_, "prepMemView", [&] { return data_->refuseMemView({}, descs.getType(), extra_params); });
 }
 
 void
@@ -335,62 +306,65 @@ nixlAgent::releaseMemView(nixlMemViewH view) const {
 
 nixl_status_t
 nixlAgent::getNotifs(nixl_notifs_t &notif_map, const nixl_opt_args_t *extra_params) {
-    return call(data_, "getNotifs", [&] { return data_->takeNotifications(notif_map, extra_params); });
+    return call(*data_, "getNotifs", [&] { return data_->takeNotifications(notif_map, extra_params); });
 }
 
 nixl_status_t
 nixlAgent::genNotif(const std::string &remote_agent, const nixl_blob_t &msg,
                     const nixl_opt_args_t *extra_params) const {
-    return call(data_, "genNotif", [&] { return data_->notify(remote_agent, msg, extra_params); });
+    return call(*data_, "genNotif", [&] { return data_->notify(remote_agent, msg, extra_params); });
 }
 
 nixl_status_t
 nixlAgent::getLocalMD(nixl_blob_t &str) const {
-    return call(data_, "getLocalMD", [&] { return assign(data_->fullMetadata(), str); });
+    return call(*data_, "getLocalMD", [&] { return assign(data_->fullMetadata(), str); });
 }
 
 nixl_status_t
 nixlAgent::getLocalPartialMD(const nixl_reg_dlist_t &descs, nixl_blob_t &str,
                              const nixl_opt_args_t *extra_params) const {
-    return call(data_, "getLocalPartialMD", [&] { return assign(data_->partialMetadata(descs, extra_params), str); });
+    return call(*data_, "getLocalPartialMD", [&] { return assign(data_->partialMetadata(descs, extra_params), str); });
 }
 
 nixl_status_t
 nixlAgent::loadRemoteMD(const nixl_blob_t &remote_metadata, std::string &agent_name) {
-    return call(data_, "loadRemoteMD",
+    return call(*data_, "loadRemoteMD",
                 [&] { return assign(data_->peers.load(remote_metadata, data_->backends.all()), agent_name); });
 }
 
 nixl_status_t
 nixlAgent::invalidateRemoteMD(const std::string &remote_agent) {
-    return call(data_, "invalidateRemoteMD", [&] { return data_->peers.invalidate(remote_agent); });
+    return call(*data_, "invalidateRemoteMD", [&] { return data_->peers.invalidate(remote_agent); });
 }
 
 nixl_status_t
 nixlAgent::sendLocalMD(const nixl_opt_args_t *extra_params) const {
-    return call(data_, "sendLocalMD", [&] { return noMetadataExchange(extra_params); });
+    return call(*data_, "sendLocalMD", [&] { return noMetadataExchange(extra_params); });
 }
 
 nixl_status_t
 nixlAgent::sendLocalPartialMD(const nixl_reg_dlist_t &, const nixl_opt_args_t *extra_params) const {
-    return call(data_, "sendLocalPartialMD", [&] { return noMetadataExchange(extra_params); });
+    return call(*data_, "sendLocalPartialMD", [&] { return noMetadataExchange(extra_params); });
 }
 
 nixl_status_t
 nixlAgent::fetchRemoteMD(const std::string, const nixl_opt_args_t *extra_params) {
-    return call(data_, "fetchRemoteMD", [&] { return noMetadataExchange(extra_params); });
+    return call(*data_, "fetchRemoteMD", [&] { return noMetadataExchange(extra_params); });
 }
 
 nixl_status_t
 nixlAgent::invalidateLocalMD(const nixl_opt_args_t *extra_params) const {
-    return call(data_, "invalidateLocalMD", [&] { return noMetadataExchange(extra_params); });
+    return call(*data_, "invalidateLocalMD", [&] { return noMetadataExchange(extra_params); });
 }
 
 nixl_status_t
 nixlAgent::checkRemoteMD(const std::string remote_name, const nixl_xfer_dlist_t &descs) const {
     nixl_status_t answer = NIXL_SUCCESS;
-    const nixl_status_t status = call(data_, "checkRemoteMD", [&] {
-        answer = data_->checkRemote(remote_name, descs).code(); // an answer, not a failure: no log line
+    const nixl_status_t status = call(*data_, "checkRemoteMD", [&] {
+        const Status known = data_->checkRemote(remote_name, descs);
+        answer = known.code(); // an answer, not a failure: no log line
+        if (!known.ok())
+            nixl::setLastError(known.message());
         return Status();
     });
     return status != NIXL_SUCCESS ? status : answer;

@@ -97,7 +97,7 @@ nixlAgentData::partialMetadata(const nixl_reg_dlist_t &descs, const nixl_opt_arg
         return named.status();
     nixl::MetadataBlob blob;
     blob.agent = name;
-    blob.extension = nixl::MetadataExtension{incarnation, memory.snapshot().second, false, {}};
+    blob.extension = nixl::MetadataExtension{incarnation, memory.epoch(), false, {}};
     if (descs.isEmpty()) {
         NIXL_RETURN_IF_ERROR(encodeConnections(able(named.value(), &nixl::Capabilities::remote), blob));
         return encodeMetadata(blob);

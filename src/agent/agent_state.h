@@ -43,8 +43,8 @@ public:
     nixl::Result<nixlXferReqH *> create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local,
                                         const nixl_xfer_dlist_t &remote, const std::string &agentName,
                                         const nixl_opt_args_t *args);
-    nixl::Progress post(nixlXferReqH &request, const nixl_opt_args_t *args);
-    nixl::Progress status(nixlXferReqH &request);
+    nixl::RequestState post(nixlXferReqH &request, const nixl_opt_args_t *args);
+    nixl::RequestState status(nixlXferReqH &request);
 
     // ---- Peers ----
     nixl::Status connect(const std::string &agentName, const nixl_opt_args_t *args);
@@ -100,7 +100,7 @@ private:
     nixl::Status quiesce(const nixl::LocalEntryPtr &entry);
     void encodeSections(const std::vector<nixl::LocalSection> &sections, nixl::MetadataBlob &blob) const;
     nixl::Status encodeConnections(const nixl::BackendList &from, nixl::MetadataBlob &blob) const;
-    void dropIfDisconnected(const nixlXferReqH &request, const nixl::Progress &progress);
+    void dropIfDisconnected(const nixlXferReqH &request, const nixl::RequestState &state);
 };
 
 namespace nixl {

@@ -8,7 +8,7 @@
 using nixl::BackendList;
 using nixl::BackendPtr;
 using nixl::concat;
-using nixl::Progress;
+using nixl::RequestState;
 using nixl::ResolvedList;
 using nixl::Result;
 using nixl::Side;
@@ -25,6 +25,13 @@ contains(const BackendList &backends, const nixlBackendH *backend) {
 void
 add(std::string &reasons, const std::string &reason) {
     reasons += (reasons.empty() ? "" : "; ") + reason;
+}
+
+Status
+checkOperation(nixl_xfer_op_t operation) {
+    if (operation == NIXL_READ || operation == NIXL_WRITE)
+        return {};
+    return Status::error(NIXL_ERR_INVALID_PARAM, "operation ", static_cast<int>(operation), " is neither READ nor WRITE");
 }
 
 /// Counts and lengths of two lists that are to be paired one to one.
@@ -85,6 +92,7 @@ nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &inp
 Result<nixlXferReqH *>
 nixlAgentData::make(nixl_xfer_op_t operation, const nixlDlistH *localHandle, std::span<const int> localIndices,
                     const nixlDlistH *remoteHandle, std::span<const int> remoteIndices, const nixl_opt_args_t *args) {
+    NIXL_RETURN_IF_ERROR(checkOperation(operation));
     const auto local = lists.find(localHandle), remote = lists.find(remoteHandle);
     if (!local || !remote)
         return Status::error(NIXL_ERR_INVALID_PARAM, "the ", local ? "remote" : "local",
@@ -132,6 +140,7 @@ nixlAgentData::make(nixl_xfer_op_t operation, const nixlDlistH *localHandle, std
 Result<nixlXferReqH *>
 nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local, const nixl_xfer_dlist_t &remote,
                       const std::string &agentName, const nixl_opt_args_t *args) {
+    NIXL_RETURN_IF_ERROR(checkOperation(operation));
     NIXL_RETURN_IF_ERROR(checkPairs(local, remote));
     const nixl::PeerPtr peer = agentName == name ? nullptr : peers.find(agentName);
     if (!peer && agentName != name)
@@ -238,26 +247,26 @@ nixlAgentData::plan(const Ends &ends, const std::vector<Pairing> &pairings, std:
     return requests.add(std::move(request).value());
 }
 
-Progress
+RequestState
 nixlAgentData::post(nixlXferReqH &request, const nixl_opt_args_t *args) {
     std::optional<std::optional<std::string>> change;
     if (args)
         change.emplace(nixl::wantedNotification(args));
-    Progress progress = request.post(change);
-    dropIfDisconnected(request, progress);
-    return progress;
+    RequestState state = request.post(change);
+    dropIfDisconnected(request, state);
+    return state;
 }
 
-Progress
+RequestState
 nixlAgentData::status(nixlXferReqH &request) {
-    Progress progress = request.status();
-    dropIfDisconnected(request, progress);
-    return progress;
+    RequestState state = request.status();
+    dropIfDisconnected(request, state);
+    return state;
 }
 
 /// A peer that an engine reports as gone is forgotten, as if it had been invalidated.
 void
-nixlAgentData::dropIfDisconnected(const nixlXferReqH &request, const Progress &progress) {
-    if (progress.code == NIXL_ERR_REMOTE_DISCONNECT && request.peer() && request.peer()->live.load())
+nixlAgentData::dropIfDisconnected(const nixlXferReqH &request, const RequestState &state) {
+    if (state.code == NIXL_ERR_REMOTE_DISCONNECT && request.peer() && request.peer()->live.load())
         peers.drop(request.peer());
 }

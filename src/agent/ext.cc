@@ -28,13 +28,14 @@ nixl_last_error() {
 
 nixl_status_t
 nixlExplain(const nixlAgent &agent, const nixlXferReqH *request, nixlPathExplanation &explanation) {
-    const auto found = nixlAgentAccess::data(agent).requests.find(request);
-    if (!found) {
-        nixl::setLastError("not a transfer request of this agent (null, or released)");
-        return NIXL_ERR_INVALID_PARAM;
-    }
-    explanation = found->explanation();
-    return NIXL_SUCCESS;
+    nixlAgentData &data = nixlAgentAccess::data(agent);
+    return nixl::call(data, "nixlExplain", [&]() -> nixl::Status {
+        const auto found = data.requests.find(request);
+        if (!found)
+            return nixl::Status(NIXL_ERR_INVALID_PARAM, "not a transfer request of this agent (null, or released)");
+        explanation = found->explanation();
+        return {};
+    });
 }
 
 std::string

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "util/log.h"
 #include "util/random.h"
@@ -135,7 +136,7 @@ LocalMemory::add(const BackendPtr &backend, const nixl_reg_dlist_t &descs) {
 std::size_t
 LocalMemory::countOf(const Section &section, const nixlBasicDesc &range) const {
     const auto closing = std::count_if(section.closing.begin(), section.closing.end(),
-                                       [&](const LocalEntryPtr &entry) { return entry->desc == range; });
+                                       [&](const LocalEntryPtr &entry) { return entry->desc == range && !entry->ending; });
     return section.index.exact(range).size() + static_cast<std::size_t>(closing);
 }
 
@@ -146,8 +147,10 @@ LocalMemory::take(Section &section, std::size_t closingBefore, const nixlBasicDe
                   std::vector<LocalEntryPtr> &out) {
     std::size_t taken = 0;
     for (std::size_t i = 0; i < closingBefore && taken < count; ++i) {
-        if (section.closing[i]->desc == range) {
-            out.push_back(section.closing[i]);
+        const LocalEntryPtr &entry = section.closing[i];
+        if (entry->desc == range && !entry->ending) {
+            entry->ending = true;
+            out.push_back(entry);
             ++taken;
         }
     }
@@ -157,6 +160,7 @@ LocalMemory::take(Section &section, std::size_t closingBefore, const nixlBasicDe
         section.index.erase(range, entry->age);
         section.closing.push_back(entry);
         entry->live.store(false);
+        entry->ending = true;
         out.push_back(entry);
     }
 }
@@ -215,7 +219,10 @@ LocalMemory::removeAll(const std::function<Status(const LocalEntryPtr &)> &quies
                 section->closing.push_back(entry);
                 entry->live.store(false);
             }
-            entries.insert(entries.end(), section->closing.begin(), section->closing.end());
+            for (const LocalEntryPtr &entry : section->closing) {
+                if (!std::exchange(entry->ending, true))
+                    entries.push_back(entry);
+            }
         }
         ++epoch_;
     }
@@ -242,6 +249,8 @@ LocalMemory::finish(const std::vector<LocalEntryPtr> &entries,
     }
     std::sort(ended.begin(), ended.end());
     WriteLock lock(mutex_);
+    for (const LocalEntryPtr &entry : entries)
+        entry->ending = false;
     for (const auto &section : sections_) {
         auto &closing = section->closing;
         closing.erase(std::remove_if(closing.begin(), closing.end(),
@@ -262,6 +271,12 @@ LocalMemory::backendsWith(nixl_mem_t memory) const {
             backends.push_back(section->backend);
     }
     return backends;
+}
+
+std::uint64_t
+LocalMemory::epoch() const {
+    ReadLock lock(mutex_);
+    return epoch_;
 }
 
 std::pair<std::vector<LocalSection>, std::uint64_t>

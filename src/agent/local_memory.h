@@ -39,7 +39,7 @@ public:
     /// Ends one registration per descriptor in every engine of `candidates` that has it. With `everywhere`, each
     /// engine must have all of them; otherwise each descriptor must be in some engine.
     /// `quiesce` is called for an entry that posted requests use and ends those; its error stops the call.
-    /// NIXL_ERR_NOT_FOUND: an entry is not registered, nothing was done. Other errors: what is left stays registered,
+    /// NIXL_ERR_NOT_FOUND: an entry is not registered, or another call is ending it; nothing was done. Other errors: what is left stays registered,
     /// closed to new transfers, until the call is repeated.
     Status remove(const BackendList &candidates, const nixl_reg_dlist_t &descs, bool everywhere,
                   const std::function<Status(const LocalEntryPtr &)> &quiesce);
@@ -60,6 +60,9 @@ public:
         const Section *section = find(backend, memory);
         return visit(section ? section->index : kEmpty);
     }
+
+    /// Grows with every change.
+    std::uint64_t epoch() const;
 
     /// All registrations of engines that reach peers, with the epoch they belong to.
     std::pair<std::vector<LocalSection>, std::uint64_t> snapshot() const;

@@ -45,6 +45,7 @@ struct Peers::Update {
     PeerPtr known;           ///< the peer as it is; null if it is new
     bool replaces = false;   ///< the blob is of another life of the peer
     bool current = false;    ///< the blob is of the same life and not older than what is known
+    bool late = false;       ///< of the same life, and older: it adds what is unknown
     std::vector<PeerLink> links;             ///< new ones
     std::vector<RemoteEntryPtr> regions;     ///< new ones
     std::vector<RemoteEntryPtr> superseded;  ///< replaced by another registration of the same range
@@ -105,6 +106,7 @@ Peers::prepareLinks(const MetadataBlob &blob, const BackendList &backends, Updat
 /// if the blob is not older; plain NIXL blobs have no age, so there it is an error.
 Status
 Peers::prepareRegions(const MetadataBlob &blob, const BackendList &backends, Update &update) const {
+    const bool keyed = blob.extension && !blob.extension->keys.empty();
     std::size_t number = 0; // of the descriptor among all descriptors of the blob
     for (const MetadataSection &section : blob.sections) {
         const BackendPtr backend = findBackend(backends, section.backend);
@@ -120,7 +122,7 @@ Peers::prepareRegions(const MetadataBlob &blob, const BackendList &backends, Upd
         const PeerState::Section *known = update.base() ? update.base()->find(backend.get(), memory) : nullptr;
         std::map<nixlBasicDesc, const std::string *> seen;
         for (const nixlBlobDesc &desc : section.descs) {
-            const std::uint64_t key = blob.extension ? blob.extension->keys[number] : 0;
+            const std::uint64_t key = keyed ? blob.extension->keys[number] : 0;
             ++number;
             const auto [earlier, fresh] = seen.emplace(desc, &desc.metaInfo);
             if (!fresh) {
@@ -133,11 +135,13 @@ Peers::prepareRegions(const MetadataBlob &blob, const BackendList &backends, Upd
                 const auto exact = known->index.exact(desc);
                 if (!exact.empty()) {
                     const RemoteEntryPtr &entry = exact.front().second;
-                    const bool same = entry->publicData == desc.metaInfo && (!blob.extension || entry->key == key);
+                    const bool same = entry->publicData == desc.metaInfo && (!keyed || entry->key == key);
                     if (same) {
                         update.confirmed.insert(entry.get());
                         continue;
                     }
+                    if (update.late)
+                        continue;
                     if (!update.current)
                         return Status::error(NIXL_ERR_NOT_ALLOWED, describe(memory, desc),
                                              " is known with other data; invalidate the peer first");
@@ -166,14 +170,17 @@ Peers::load(const nixl_blob_t &bytes, const BackendList &backends) {
     const MetadataBlob blob = std::move(decoded).value();
     if (blob.agent == ownName_)
         return Status::error(NIXL_ERR_INVALID_PARAM, "the metadata is of this agent itself, '", blob.agent, "'");
+    Garbage garbage;
     LockGuard loading(loading_);
     Update update;
     update.known = find(blob.agent);
     if (update.known && blob.extension) {
         const auto &incarnation = update.known->incarnation_;
         update.replaces = incarnation && *incarnation != blob.extension->incarnation;
-        update.current = incarnation && !update.replaces && blob.extension->epoch >= update.known->epoch_;
-        if (incarnation && !update.replaces && !update.current) {
+        const bool sameLife = incarnation && !update.replaces;
+        update.current = sameLife && blob.extension->epoch >= update.known->epoch_;
+        update.late = sameLife && !update.current;
+        if (update.late && blob.extension->epoch < update.known->fullEpoch_) {
             NIXL_LOG(kDebug, "metadata of '", blob.agent, "' is older than what is known; ignored");
             return blob.agent;
         }
@@ -181,113 +188,108 @@ Peers::load(const nixl_blob_t &bytes, const BackendList &backends) {
     Status status = prepareLinks(blob, backends, update);
     if (status.ok())
         status = prepareRegions(blob, backends, update);
-    if (!status.ok())
+    if (!status.ok()) {
+        if (update.replaces && !update.links.empty()) {
+            WriteLock lock(mutex_);
+            peers_.erase(blob.agent);
+            retire(update.known, garbage);
+        }
         return status.withContext(concat("metadata of '", blob.agent, "'"));
-    commit(blob, update);
+    }
+    commit(blob, update, garbage);
     return blob.agent;
 }
 
 void
-Peers::commit(const MetadataBlob &blob, Update &update) {
-    std::vector<RemoteEntryPtr> garbage; // destroyed without the lock: their engines may have work to do
-    PeerPtr replaced;
-    {
-        WriteLock lock(mutex_);
-        PeerPtr peer = update.known;
-        if (update.replaces) {
-            replaced = peer;
-            retire(*replaced, garbage);
-            peer = nullptr;
+Peers::commit(const MetadataBlob &blob, Update &update, Garbage &garbage) {
+    WriteLock lock(mutex_);
+    PeerPtr peer = update.known;
+    if (update.replaces) {
+        retire(peer, garbage);
+        peer = nullptr;
+    }
+    if (!peer) {
+        peer = std::make_shared<PeerState>(blob.agent);
+        peers_[blob.agent] = peer;
+    }
+    for (PeerLink &link : update.links)
+        peer->links_.push_back(std::move(link));
+    const auto drop = [&](PeerState::Section &section, const RemoteEntryPtr &entry) {
+        entry->live.store(false);
+        section.index.erase(entry->desc, entry->age);
+        garbage.regions.push_back(entry);
+    };
+    for (const RemoteEntryPtr &entry : update.superseded)
+        drop(peer->section(entry->backend, entry->memory), entry);
+    if (update.current && blob.extension->full) {
+        for (const auto &section : peer->sections_) {
+            std::vector<RemoteEntryPtr> lacking;
+            section->index.forEach([&](const RemoteEntryPtr &entry) {
+                if (!update.confirmed.count(entry.get()))
+                    lacking.push_back(entry);
+            });
+            for (const RemoteEntryPtr &entry : lacking)
+                drop(*section, entry);
         }
-        if (!peer) {
-            peer = std::make_shared<PeerState>(blob.agent);
-            peers_[blob.agent] = peer;
-        }
-        for (PeerLink &link : update.links)
-            peer->links_.push_back(std::move(link));
-        for (const RemoteEntryPtr &entry : update.superseded) {
-            entry->live.store(false);
-            peer->section(entry->backend, entry->memory).index.erase(entry->desc, entry->age);
-            garbage.push_back(entry);
-        }
-        if (update.current && blob.extension->full) {
-            for (const auto &section : peer->sections_) {
-                std::vector<RemoteEntryPtr> lacking;
-                section->index.forEach([&](const RemoteEntryPtr &entry) {
-                    if (!update.confirmed.count(entry.get()))
-                        lacking.push_back(entry);
-                });
-                for (const RemoteEntryPtr &entry : lacking) {
-                    entry->live.store(false);
-                    section->index.erase(entry->desc, entry->age);
-                    garbage.push_back(entry);
-                }
-            }
-        }
-        for (RemoteEntryPtr &entry : update.regions) {
-            auto &index = peer->section(entry->backend, entry->memory).index;
-            entry->age = index.insert(entry->desc, entry);
-        }
-        if (blob.extension) {
-            peer->incarnation_ = blob.extension->incarnation;
-            peer->epoch_ = blob.extension->epoch;
-        }
+    }
+    for (RemoteEntryPtr &entry : update.regions) {
+        auto &index = peer->section(entry->backend, entry->memory).index;
+        entry->age = index.insert(entry->desc, entry);
+    }
+    if (blob.extension) {
+        peer->incarnation_ = blob.extension->incarnation;
+        peer->epoch_ = std::max(peer->epoch_, blob.extension->epoch);
+        if (blob.extension->full)
+            peer->fullEpoch_ = std::max(peer->fullEpoch_, blob.extension->epoch);
     }
 }
 
 void
-Peers::retire(PeerState &peer, std::vector<RemoteEntryPtr> &garbage) {
-    peer.live.store(false);
-    for (const auto &section : peer.sections_) {
+Peers::retire(const PeerPtr &peer, Garbage &garbage) {
+    peer->live.store(false);
+    for (const auto &section : peer->sections_) {
         section->index.forEach([&](const RemoteEntryPtr &entry) {
             entry->live.store(false);
-            garbage.push_back(entry);
+            garbage.regions.push_back(entry);
         });
     }
+    garbage.peers.push_back(peer);
 }
 
 Status
 Peers::invalidate(const std::string &name) {
     if (name == ownName_)
         return Status::error(NIXL_ERR_INVALID_PARAM, "'", name, "' is this agent itself");
+    Garbage garbage;
     LockGuard loading(loading_);
-    std::vector<RemoteEntryPtr> garbage;
-    PeerPtr peer;
-    {
-        WriteLock lock(mutex_);
-        const auto found = peers_.find(name);
-        if (found == peers_.end())
-            return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", name, "' is loaded");
-        peer = found->second;
-        peers_.erase(found);
-        retire(*peer, garbage);
-    }
+    WriteLock lock(mutex_);
+    const auto found = peers_.find(name);
+    if (found == peers_.end())
+        return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", name, "' is loaded");
+    retire(found->second, garbage);
+    peers_.erase(found);
     return {};
 }
 
 void
 Peers::drop(const PeerPtr &peer) {
+    Garbage garbage;
     LockGuard loading(loading_);
-    std::vector<RemoteEntryPtr> garbage;
     WriteLock lock(mutex_);
     const auto found = peers_.find(peer->name);
     if (found != peers_.end() && found->second == peer)
         peers_.erase(found);
-    retire(*peer, garbage);
-    // `garbage` only shares what `peer`, which the caller holds, owns: nothing is destroyed under the lock.
+    retire(peer, garbage);
 }
 
 void
 Peers::clear() {
+    Garbage garbage;
     LockGuard loading(loading_);
-    std::unordered_map<std::string, PeerPtr> peers;
-    std::vector<RemoteEntryPtr> garbage;
-    {
-        WriteLock lock(mutex_);
-        peers.swap(peers_);
-        for (const auto &[name, peer] : peers)
-            retire(*peer, garbage);
-    }
+    WriteLock lock(mutex_);
+    for (const auto &[name, peer] : peers_)
+        retire(peer, garbage);
+    peers_.clear();
 }
 
 PeerPtr

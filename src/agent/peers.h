@@ -51,7 +51,8 @@ private:
     std::vector<PeerLink> links_;
     std::vector<std::unique_ptr<Section>> sections_; // in order of arrival
     std::optional<Incarnation> incarnation_;
-    std::uint64_t epoch_ = 0;
+    std::uint64_t epoch_ = 0;     // of the newest blob
+    std::uint64_t fullEpoch_ = 0; // of the newest full blob
 };
 
 using PeerPtr = std::shared_ptr<PeerState>;
@@ -63,7 +64,9 @@ public:
 
     /// Takes in a metadata blob; all or nothing. Returns the peer's name.
     /// Loading connects to nobody. Regions whose registration changed, or that a newer full blob lacks, go stale;
-    /// connections stay.
+    /// connections stay. A blob older than the newest full one is ignored; one between only adds. If a blob of
+    /// another life of the peer is refused, the life that was known is forgotten too: engines that know peers by
+    /// name have ended it already.
     Result<std::string> load(const nixl_blob_t &bytes, const BackendList &backends);
 
     /// Forgets a peer. NIXL_ERR_NOT_FOUND if it is unknown.
@@ -100,10 +103,16 @@ public:
 private:
     struct Update;
 
+    /// What a change ends. It is destroyed without any lock: connections may take their time to close.
+    struct Garbage {
+        std::vector<RemoteEntryPtr> regions;
+        std::vector<PeerPtr> peers;
+    };
+
     Status prepareLinks(const MetadataBlob &blob, const BackendList &backends, Update &update) const;
     Status prepareRegions(const MetadataBlob &blob, const BackendList &backends, Update &update) const;
-    void commit(const MetadataBlob &blob, Update &update);
-    void retire(PeerState &peer, std::vector<RemoteEntryPtr> &garbage) NIXL_REQUIRES(mutex_);
+    void commit(const MetadataBlob &blob, Update &update, Garbage &garbage);
+    void retire(const PeerPtr &peer, Garbage &garbage) NIXL_REQUIRES(mutex_);
 
     const std::string ownName_;
     Mutex loading_; ///< held for a whole load or removal, so that what was checked still holds when it is committed

@@ -46,7 +46,10 @@ choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
         for (const auto &[lane, reason] : path.value().refused)
             considered.push_back({{backend.type(), lane, false, reason}});
         const double us = path.value().estimateUs(input.blocks, input.bytes);
-        considered.push_back({{backend.type(), path.value().lane, false, path.value().reason}, us});
+        considered.push_back({{backend.type(), path.value().lane, false,
+                               path.value().reason +
+                                   (path.value().peerTakesPart ? "; the peer's library takes part" : "")},
+                              us});
         if (!plan || us < plan->estimateUs)
             plan = Plan{i, std::move(path).value(), us, {}};
     }
@@ -56,7 +59,11 @@ choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
         std::string reasons;
         for (const Status &failure : failures)
             reasons += (reasons.empty() ? "" : "; ") + failure.message();
-        return Status::error(NIXL_ERR_BACKEND, "no path to the other end: ", reasons);
+        const bool gone = std::all_of(failures.begin(), failures.end(), [](const Status &failure) {
+            return failure.code() == NIXL_ERR_REMOTE_DISCONNECT;
+        });
+        return Status::error(gone ? NIXL_ERR_REMOTE_DISCONNECT : NIXL_ERR_BACKEND, "no path to the other end: ",
+                             reasons);
     }
     const std::string &winner = candidates[plan->chosen].backend->type();
     std::stable_sort(considered.begin(), considered.end(),

@@ -95,6 +95,8 @@ resolveRows(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedList 
             return refuse("the stride is smaller than the length");
         if (wraps(row))
             return refuse("the addresses wrap");
+        if (!out.blocks.hasRoomFor(row.count))
+            return refuse("the rows have more pieces than can be numbered");
         const std::uint64_t done = appendRun(out.blocks, row, row.stride, row.count, resolver);
         if (done < row.count)
             return refuse("piece ", done, " lies in no memory that ", whose, " registered with ",

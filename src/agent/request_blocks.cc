@@ -87,7 +87,8 @@ pairBlocks(const ResolvedList &local, std::optional<std::span<const int>> localI
                                  from.length, " local, ", to.length, " remote");
         const std::uint32_t localRegion = left.number(from.region, request.localRegions);
         const std::uint32_t remoteRegion = right.number(to.region, request.remoteRegions);
-        request.bytes += from.length;
+        if (__builtin_add_overflow(request.bytes, from.length, &request.bytes))
+            return Status::error(NIXL_ERR_INVALID_PARAM, "the lengths up to position ", i, " add up to more than 2^64");
         if (merge && !request.blocks.empty() &&
             continues(request.blocks.back(), from, to, localRegion, remoteRegion))
             request.blocks.back().length += from.length;

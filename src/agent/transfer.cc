@@ -6,6 +6,7 @@
 
 using nixl::LockGuard;
 using nixl::Progress;
+using nixl::RequestState;
 using nixl::Status;
 
 namespace {
@@ -83,22 +84,26 @@ nixlXferReqH::uses(const nixl::RegionEntry &entry) const {
     return in(parts_.blocks.localRegions) || in(parts_.blocks.remoteRegions);
 }
 
-Progress
+RequestState
 nixlXferReqH::post(const std::optional<std::optional<std::string>> &change) {
+    const auto refuse = [](const Status &status) { return RequestState{status.code(), status.message()}; };
     LockGuard lock(mutex_);
+    if (released_)
+        return refuse(Status::error(NIXL_ERR_INVALID_PARAM, "the request was released"));
     if (const Status live = checkLive(); !live.ok() && state_.code != NIXL_IN_PROG)
-        return Progress::failed(live);
+        return refuse(live);
     if (state_.code == NIXL_IN_PROG) {
-        if (poll().code == NIXL_IN_PROG)
-            return {NIXL_ERR_REPOST_ACTIVE, "the previous post is still in progress"};
-        if (state_.code == NIXL_ERR_REMOTE_DISCONNECT)
-            return state_;
+        RequestState before = poll();
+        if (before.code == NIXL_IN_PROG)
+            return refuse(Status::error(NIXL_ERR_REPOST_ACTIVE, "the previous post is still in progress"));
+        if (before.code == NIXL_ERR_REMOTE_DISCONNECT)
+            return before;
         if (const Status live = checkLive(); !live.ok())
-            return Progress::failed(live);
+            return refuse(live);
     }
     const std::optional<std::string> &wanted = change ? *change : notification_;
     if (wanted && !parts_.backend->capabilities().notifications)
-        return {NIXL_ERR_BACKEND, nixl::concat(parts_.backend->type(), " has no notifications")};
+        return refuse(Status::error(NIXL_ERR_BACKEND, parts_.backend->type(), " has no notifications"));
     notification_ = wanted;
     started_ = Clock::now();
     times_.startTime = std::chrono::duration_cast<std::chrono::microseconds>(started_.time_since_epoch());
@@ -106,42 +111,52 @@ nixlXferReqH::post(const std::optional<std::optional<std::string>> &change) {
     countRun(1);
     if (const Status live = checkLive(); !live.ok()) {
         countRun(-1);
-        return Progress::failed(live);
+        return refuse(live);
     }
     state_ = {};
     Progress progress = request_->post(notification_);
     times_.postDuration = elapsed(started_, Clock::now());
     if (progress.code != NIXL_IN_PROG)
         end(std::move(progress));
-    return state_;
+    return tell();
 }
 
-Progress
+RequestState
 nixlXferReqH::status() {
     LockGuard lock(mutex_);
-    return state_.code == NIXL_IN_PROG ? poll() : state_;
+    return state_.code == NIXL_IN_PROG ? poll() : tell();
+}
+
+/// The state, which is no news from now on.
+RequestState
+nixlXferReqH::tell() {
+    RequestState told = state_;
+    state_.news = state_.code == NIXL_IN_PROG;
+    return told;
 }
 
 /// Asks the engine. A run whose peer was invalidated is cancelled: its result would mean nothing to anybody.
-Progress
+RequestState
 nixlXferReqH::poll() {
     Progress progress = request_->check();
-    if (progress.code == NIXL_IN_PROG && parts_.peer && !parts_.peer->live.load() &&
-        request_->cancel(std::chrono::milliseconds(0)))
+    const bool forgotten = parts_.peer && !parts_.peer->live.load();
+    if (progress.code == NIXL_IN_PROG && forgotten && request_->cancel(std::chrono::milliseconds(0)))
+        progress = request_->check();
+    if (progress.code == NIXL_ERR_CANCELED && forgotten)
         progress = Progress::failed(checkLive());
     if (progress.code != NIXL_IN_PROG)
         end(std::move(progress));
-    return state_;
+    return tell();
 }
 
 /// Takes in a terminal state of the engine.
 void
 nixlXferReqH::end(Progress progress) {
     countRun(-1);
-    state_ = std::move(progress);
-    times_.xferDuration = elapsed(started_, state_.ended.value_or(Clock::now()));
+    times_.xferDuration = elapsed(started_, progress.ended.value_or(Clock::now()));
     times_.totalBytes = static_cast<std::size_t>(parts_.blocks.bytes);
     times_.descCount = parts_.blocks.blocks.size();
+    state_ = {progress.code, std::move(progress.message)};
     if (!telemetry_)
         return;
     if (state_.code == NIXL_SUCCESS)
@@ -152,11 +167,12 @@ nixlXferReqH::end(Progress progress) {
 bool
 nixlXferReqH::release(std::chrono::milliseconds patience) {
     LockGuard lock(mutex_);
-    if (state_.code != NIXL_IN_PROG || poll().code != NIXL_IN_PROG)
-        return true;
-    if (!request_->cancel(patience))
-        return false;
-    end(request_->check());
+    if (state_.code == NIXL_IN_PROG && poll().code == NIXL_IN_PROG) {
+        if (!request_->cancel(patience))
+            return false;
+        end(request_->check());
+    }
+    released_ = true;
     return true;
 }
 

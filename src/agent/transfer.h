@@ -39,6 +39,13 @@ struct TransferParts {
     std::optional<std::string> notification;
 };
 
+/// What a call on a request answers.
+struct RequestState {
+    nixl_status_t code = NIXL_IN_PROG;
+    std::string message; ///< cause of an error
+    bool news = true;    ///< false if an earlier call gave the same answer about the same run
+};
+
 } // namespace nixl
 
 /// Thread-safe; calls to the engine's request are made one at a time.
@@ -56,12 +63,13 @@ public:
 
     /// Starts it. `change` replaces the stored notification: absent keeps it, nullopt inside clears it.
     /// Returns the state after the post, or why it was not posted.
-    nixl::Progress post(const std::optional<std::optional<std::string>> &change);
+    nixl::RequestState post(const std::optional<std::optional<std::string>> &change);
 
     /// The state; asks the engine if it is in progress.
-    nixl::Progress status();
+    nixl::RequestState status();
 
-    /// True once local memory is quiet, after at most `patience`; a run in progress is cancelled.
+    /// True once local memory is quiet, after at most `patience`; a run in progress is cancelled. From then on the
+    /// request cannot be posted.
     bool release(std::chrono::milliseconds patience);
 
     /// Ends a run that uses `entry`, for its deregistration. NIXL_ERR_BACKEND if it does not end in time.
@@ -94,7 +102,8 @@ private:
 
     nixlXferReqH(nixl::TransferParts parts, nixl::Telemetry *telemetry);
 
-    nixl::Progress poll() NIXL_REQUIRES(mutex_);
+    nixl::RequestState poll() NIXL_REQUIRES(mutex_);
+    nixl::RequestState tell() NIXL_REQUIRES(mutex_);
     void end(nixl::Progress progress) NIXL_REQUIRES(mutex_);
     void countRun(int by);
     bool uses(const nixl::RegionEntry &entry) const;
@@ -108,7 +117,8 @@ private:
 
     mutable nixl::Mutex mutex_;
     std::unique_ptr<nixl::EngineRequest> request_ NIXL_GUARDED_BY(mutex_);
-    nixl::Progress state_ NIXL_GUARDED_BY(mutex_){NIXL_ERR_NOT_POSTED, "the request was never posted"};
+    bool released_ NIXL_GUARDED_BY(mutex_) = false;
+    nixl::RequestState state_ NIXL_GUARDED_BY(mutex_){NIXL_ERR_NOT_POSTED, "the request was never posted", false};
     std::optional<std::string> notification_ NIXL_GUARDED_BY(mutex_);
     Clock::time_point started_ NIXL_GUARDED_BY(mutex_);
     nixl_xfer_telem_t times_ NIXL_GUARDED_BY(mutex_);

@@ -119,8 +119,8 @@ struct RemoteRegionRef {
 
 /// A whole transfer. Everything it points to outlives the request that is prepared from it.
 ///
-/// Engines that understand strided runs (many blocks at equal distances on both sides) are to be given them in
-/// a span of their own beside `blocks`; the blocks stay the general form.
+/// Strided runs arrive as their blocks, which are the general form; a span of runs can stand beside them for engines
+/// whose Capabilities ask for it.
 struct TransferSpec {
     nixl_xfer_op_t operation;
     nixl_mem_t localMemory;

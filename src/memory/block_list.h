@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,13 @@ struct ListBlock {
 /// as one row, so that a strided list of millions of blocks is as small as its description.
 class BlockList {
 public:
-    /// Appends `count` blocks of `length` bytes, `stride` apart, all in `region`. REQUIRES: count > 0.
+    /// True if `count` more blocks can be numbered.
+    bool
+    hasRoomFor(std::uint64_t count) const {
+        return count <= std::numeric_limits<std::uint64_t>::max() - size_;
+    }
+
+    /// Appends `count` blocks of `length` bytes, `stride` apart, all in `region`. REQUIRES: count > 0, hasRoomFor(count).
     void append(std::uint64_t address, std::uint64_t length, std::uint64_t stride, std::uint64_t count,
                 std::uint32_t region);
 
@@ -90,7 +97,7 @@ struct Covering {
 
 /// Appends `count` blocks like `first`, `stride` apart, each resolved by `cover(block) -> optional<Covering>`.
 /// Returns how many were covered; fewer than `count` means that the next one is not.
-/// REQUIRES: first.len > 0, stride >= first.len if count > 1, no address wraps.
+/// REQUIRES: first.len > 0, stride >= first.len if count > 1, no address wraps, list.hasRoomFor(count).
 template<typename Cover>
 std::uint64_t
 appendRun(BlockList &list, const nixlBasicDesc &first, std::uint64_t stride, std::uint64_t count, Cover &cover) {

@@ -330,9 +330,6 @@ residentBytes() {
 // C12: the memory of a process that makes and releases requests without end stays flat.
 TEST_F(LocalProcesses, C12_NoLeakOverManyRequests) {
     const int rounds = full() ? 1000000 : 20000;
-    nixl_xfer_dlist_t unregistered(DRAM_SEG);
-    unregistered.addDesc(nixlBasicDesc(0x1000, 64, 0));
-    setenv("NIXL_LOG_LEVEL", "FATAL", 1);
     const auto cycle = [&](int count) {
         for (int i = 0; i < count; ++i) {
             nixlXferReqH *write = request(NIXL_WRITE, 4096);

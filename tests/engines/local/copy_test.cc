@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "engines/local/batch_plan.h"
 #include "engines/local/host_copy.h"
 
 namespace nixl::local {
@@ -171,6 +172,144 @@ TEST(Batching, FewSystemCallsForManyBlocks) {
     const std::uint64_t before = processVmCalls();
     ASSERT_EQ(move.run().code, NIXL_SUCCESS);
     EXPECT_EQ(processVmCalls() - before, 32U); // 32 MiB in batches of 1 MiB
+}
+
+TEST(Batching, AHugeBlockTakesNoMemory) {
+    // 2^32 batches: as entries they would be 64 GiB.
+    const Block huge{0, 0, kMostBatches * kBatchBytes, 0, 0};
+    const auto plan = BatchPlan::make(std::span(&huge, 1));
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    ASSERT_EQ(plan.value().count(), kMostBatches);
+    EXPECT_EQ(plan.value().start(0).offset, 0U);
+    EXPECT_EQ(plan.value().start(12345).offset, 12345 * kBatchBytes);
+    EXPECT_EQ(plan.value().start(kMostBatches - 1).block, 0U);
+    EXPECT_EQ(plan.value().start(kMostBatches).block, 1U);
+}
+
+TEST(Batching, CutsOnlyWhereABatchIsFull) {
+    std::mt19937 random(8);
+    std::vector<Block> blocks;
+    for (int i = 0; i < 5000; ++i) {
+        const std::uint64_t lengths[] = {0, 1, 777, kBatchBytes, kBatchBytes + 1, 3 * kBatchBytes, 2 * kBatchBytes + 9};
+        blocks.push_back({0, 0, random() % 3 == 0 ? lengths[random() % 7] : random() % 5000, 0, 0});
+    }
+    const BatchPlan plan = BatchPlan::make(blocks).value();
+    std::uint64_t total = 0;
+    for (std::size_t batch = 0; batch < plan.count(); ++batch) {
+        const BlockPosition start = plan.start(batch);
+        const BlockPosition end = plan.start(batch + 1);
+        std::uint64_t bytes = end.offset - start.offset;
+        for (std::size_t i = start.block; i < end.block; ++i)
+            bytes += blocks[i].length;
+        const std::size_t pieces = end.block - start.block + (end.offset > 0 ? 1 : 0);
+        ASSERT_LE(bytes, kBatchBytes);
+        ASSERT_LE(pieces, kBatchPieces);
+        if (end.offset > 0) {
+            ASSERT_EQ(bytes, kBatchBytes) << batch;
+        }
+        total += bytes;
+    }
+    std::uint64_t expected = 0;
+    for (const Block &block : blocks)
+        expected += block.length;
+    EXPECT_EQ(total, expected);
+}
+
+TEST(Batching, AbsurdSumsAreRefused) {
+    Node node("initiator", 4096);
+    Node::Remote &remote = node.load("initiator", node.card());
+    const std::vector<LocalRegionRef> local{{&node.region(), 0}};
+    const std::vector<RemoteRegionRef> far{{remote.region.get(), 0}};
+    const std::vector<Block> blocks(3, {node.address(), node.address(), std::uint64_t{1} << 62, 0, 0});
+    const auto request = node.engine().prepare({NIXL_WRITE, DRAM_SEG, DRAM_SEG, blocks, 0, local, far, "initiator",
+                                                nullptr, {}});
+    ASSERT_FALSE(request.ok());
+    EXPECT_EQ(request.status().code(), NIXL_ERR_INVALID_PARAM);
+    EXPECT_EQ(request.status().message(), "block 0 of 4611686018427387904 bytes makes the transfer longer than "
+                                          "4294967296 batches of 1048576 bytes");
+}
+
+/// The status of registering a range.
+Status
+registering(Node &node, std::uint64_t address, std::uint64_t length) {
+    return node.engine().registerRegion(nixlBlobDesc(address, length, 0), DRAM_SEG).status();
+}
+
+TEST(Registration, MemoryThatIsNotMappedIsRefused) {
+    Node node("agent", 16384);
+    const Status nothing = registering(node, 0x1000, 8192);
+    EXPECT_EQ(nothing.code(), NIXL_ERR_BACKEND);
+    EXPECT_EQ(nothing.message(), "the memory of 8192 bytes at 0x1000 cannot be registered: address 0x1000 is "
+                                 "unmapped or protected");
+    munmap(node.memory() + 12288, 4096);
+    const Status tail = registering(node, node.address(), 12289);
+    EXPECT_EQ(tail.code(), NIXL_ERR_BACKEND);
+    EXPECT_EQ(tail.message(), concat("the memory of 12289 bytes at ", Hex{node.address()},
+                                     " cannot be registered: address ", Hex{node.address() + 12288},
+                                     " is unmapped or protected"));
+    EXPECT_TRUE(registering(node, node.address(), 12288).ok());
+    EXPECT_EQ(registering(node, node.address(), std::uint64_t{1} << 62).code(), NIXL_ERR_BACKEND);
+    EXPECT_EQ(registering(node, node.address(), ~std::uint64_t{0}).code(), NIXL_ERR_BACKEND);
+}
+
+TEST(Registration, ReadOnlyMemoryIsASource) {
+    constexpr char kText[] = "a constant";
+    TargetProcess target(4096);
+    Node node("initiator", 4096);
+    std::memcpy(node.memory(), kText, sizeof kText);
+    ASSERT_EQ(mprotect(node.memory(), 4096, PROT_READ), 0);
+    ASSERT_TRUE(node.leave().ok());
+    node.enter();
+    Move move(node, node.load("target", target.card()), NIXL_WRITE, {{0, 0, sizeof kText}});
+    ASSERT_EQ(move.run().code, NIXL_SUCCESS);
+    EXPECT_EQ(target.ask(concat("m 0 ", sizeof kText)), std::string(kText, sizeof kText));
+}
+
+TEST(Registration, ReasonWhenTheTableIsFull) {
+    RegionTable table = RegionTable::create().value();
+    for (std::uint32_t i = 0; i < TableLayout::kSlots; ++i)
+        ASSERT_TRUE(table.add({i, 1}).ok());
+    const auto more = table.add({7, 1});
+    ASSERT_FALSE(more.ok());
+    EXPECT_EQ(more.status().code(), NIXL_ERR_BACKEND);
+    EXPECT_EQ(more.status().message(), "1048576 regions are registered; the table has no room for more");
+}
+
+TEST(Registration, BlocksBeyondIt) {
+    for (const bool within : {true, false}) {
+        auto process = within ? nullptr : std::make_unique<TargetProcess>(8192);
+        Node small("initiator", 4096);
+        Node big("big", 8192);
+        auto near = within ? std::make_unique<Node>("target", 8192) : nullptr;
+        const std::string card = within ? near->card() : process->card();
+        const std::string name = within ? "agent 'target'"
+                                        : concat("agent 'target' (process ", process->child().pid(), ")");
+        Node::Remote &fromBig = big.load("target", card);
+        Move beyondRemote(big, fromBig, NIXL_WRITE, {{0, 0, 8}, {8, 8185, 8}});
+        const Progress remote = beyondRemote.run();
+        EXPECT_EQ(remote.code, NIXL_ERR_NOT_FOUND);
+        EXPECT_EQ(remote.message, concat("block 1: the memory at ", Hex{fromBig.address + 8185}, " of ", name,
+                                         " reaches beyond its registration"));
+        Move beyondLocal(small, small.load("target", card), NIXL_READ, {{4090, 0, 7}});
+        const Progress local = beyondLocal.run();
+        EXPECT_EQ(local.code, NIXL_ERR_NOT_FOUND);
+        EXPECT_EQ(local.message, concat("block 0: the local memory at ", Hex{small.address() + 4090},
+                                        " reaches beyond its registration"));
+    }
+}
+
+TEST(Times, TheEndIsNotTheTimeOfTheQuestion) {
+    Node node("initiator", 4096);
+    Node target("target", 4096);
+    Move move(node, node.load("target", target.card()), NIXL_WRITE, {{0, 0, 4096}});
+    const auto before = std::chrono::steady_clock::now();
+    ASSERT_EQ(move.run().code, NIXL_SUCCESS);
+    const auto after = std::chrono::steady_clock::now();
+    const Progress later = move.check();
+    ASSERT_TRUE(later.ended.has_value());
+    EXPECT_GE(*later.ended, before);
+    EXPECT_LE(*later.ended, after);
+    EXPECT_EQ(move.check().ended, later.ended);
 }
 
 TEST(Faults, UnmappedTargetMemoryNamesTheBlock) {

@@ -124,6 +124,29 @@ TEST(Notifications, WithinOneProcess) {
     EXPECT_EQ(got[2].agent, "initiator");
 }
 
+TEST(Notifications, AFullQueueWithinOneProcess) {
+    Options options;
+    options.notifMaxBytes = 1000; // the queue takes 64 MiB all the same
+    Node target("target", 4096, options);
+    Node node("initiator", 4096);
+    Node::Remote &remote = node.load("target", target.card());
+    const std::string quarter(16 * kMiB, 'x');
+    Status status;
+    int sent = 0;
+    for (; sent < 5; ++sent) {
+        status = node.engine().notify(remote.peer.get(), quarter);
+        if (!status.ok())
+            break;
+    }
+    EXPECT_EQ(sent, 4);
+    EXPECT_EQ(status.code(), NIXL_ERR_NOT_ALLOWED);
+    EXPECT_EQ(status.message(), "agent 'target' does not read its notifications: its queue is full");
+    std::vector<Notification> got;
+    ASSERT_TRUE(target.engine().takeNotifications(got).ok());
+    EXPECT_EQ(got.size(), 4U);
+    EXPECT_TRUE(node.engine().notify(remote.peer.get(), "there is room again").ok());
+}
+
 TEST(Notifications, ASleepingReceiverIsWoken) {
     std::mutex mutex;
     std::condition_variable changed;

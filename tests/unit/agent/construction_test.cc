@@ -124,7 +124,9 @@ TEST_F(Construction, AForkedChildIsRefusedAndTheParentGoesOn) {
     const pid_t child = fork();
     if (child == 0) {
         nixl_blob_t blob;
-        bool right = a->getLocalMD(blob) == NIXL_ERR_NOT_ALLOWED && a->postXferReq(request) == NIXL_ERR_NOT_ALLOWED &&
+        nixlPathExplanation why;
+        bool right = a->getLocalMD(blob) == NIXL_ERR_NOT_ALLOWED &&
+                     nixlExplain(*a, request, why) == NIXL_ERR_NOT_ALLOWED && a->postXferReq(request) == NIXL_ERR_NOT_ALLOWED &&
                      std::strstr(nixl_last_error(), "fork");
         a.reset(); // must neither hang nor touch the parent's engines
         _exit(right ? 0 : 1);

@@ -347,5 +347,50 @@ TEST_F(Metadata, OfEqualRegistrationsOneIsPublished) {
     EXPECT_EQ(decoded(blobOfB()).extension->keys, before.extension->keys);
 }
 
+TEST_F(Metadata, AnExtensionMayGoWithoutKeys) {
+    makeAgents();
+    ASSERT_OK(b->registerMem(regions(memoryB)));
+    MetadataBlob blob = decoded(blobOfB());
+    blob.extension->keys.clear();
+    EXPECT_OK(loadIntoA(encodeMetadata(blob))) << "of unknown regions";
+    EXPECT_TRUE(knows(0, 4096));
+    EXPECT_OK(loadIntoA(encodeMetadata(blob))) << "of known ones";
+    EXPECT_TRUE(knows(0, 4096));
+}
+
+TEST_F(Metadata, PartialBlobsMayComeInAnyOrder) {
+    makeAgents();
+    nixl_opt_args_t args;
+    args.includeConnInfo = true;
+    nixl_blob_t first, second;
+    ASSERT_OK(b->registerMem(piece(memoryB, 0, 100)));
+    ASSERT_OK(b->getLocalPartialMD(piece(memoryB, 0, 100), first, &args));
+    ASSERT_OK(b->registerMem(piece(memoryB, 200, 100)));
+    ASSERT_OK(b->getLocalPartialMD(piece(memoryB, 200, 100), second, &args));
+    EXPECT_OK(loadIntoA(second));
+    EXPECT_OK(loadIntoA(first));
+    EXPECT_TRUE(knows(0, 100));
+    EXPECT_TRUE(knows(200, 100));
+    // A full blob settles what was before it.
+    ASSERT_OK(b->deregisterMem(piece(memoryB, 0, 100)));
+    EXPECT_OK(loadIntoA(blobOfB()));
+    EXPECT_OK(loadIntoA(first));
+    EXPECT_FALSE(knows(0, 100));
+}
+
+TEST_F(Metadata, ARefusedBlobOfAnotherLifeLeavesNoHalfKnownPeer) {
+    makeAgents();
+    connect();
+    const nixl_blob_t good = blobOfB();
+    MetadataBlob other = decoded(good);
+    other.extension->incarnation[0] = static_cast<std::uint8_t>(other.extension->incarnation[0] ^ 1);
+    script([](FakeScript &s) { s.loadRegion = Status(NIXL_ERR_MISMATCH, "bad region"); });
+    EXPECT_STATUS(loadIntoA(encodeMetadata(other)), NIXL_ERR_MISMATCH);
+    script([](FakeScript &s) { s.loadRegion = Status(); });
+    EXPECT_STATUS(a->checkRemoteMD("b", nixl_xfer_dlist_t(DRAM_SEG)), NIXL_ERR_NOT_FOUND);
+    EXPECT_OK(loadIntoA(good));
+    EXPECT_OK(a->postXferReq(simpleRequest()));
+}
+
 } // namespace
 } // namespace nixl

@@ -154,5 +154,35 @@ TEST_F(Planner, ADeadPeerIsSeenWhenTheRequestIsMade) {
     EXPECT_STATUS(a->checkRemoteMD("b", nixl_xfer_dlist_t(DRAM_SEG)), NIXL_ERR_NOT_FOUND);
 }
 
+TEST_F(Planner, EnginesWithoutAConnectionOrLoopBackAreExplained) {
+    auto lonely = addEngine("LONELY");
+    lonely->remote = false;
+    lonely->notifications = false;
+    auto far = addEngine("FAR");
+    far->local = false;
+    start();
+    EXPECT_THAT(option(explain(simpleRequest()), "LONELY").reason, HasSubstr("no connection for it"));
+    nixlXferReqH *loop = nullptr;
+    ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryA, {{8, 8}}), "a", loop));
+    EXPECT_THAT(option(explain(loop), "FAR").reason, HasSubstr("does not move data within an agent"));
+}
+
+TEST_F(Planner, APathInWhichThePeerTakesPartSaysSo) {
+    fake->edit([](FakeScript &s) { s.path.peerTakesPart = true; });
+    start();
+    EXPECT_THAT(option(explain(simpleRequest()), "FAKE").reason, HasSubstr("takes part"));
+}
+
+TEST_F(Planner, APeerThatIsGoneForAllEnginesIsGone) {
+    auto second = addEngine("SECOND");
+    start();
+    for (const auto &engine : {fake, second})
+        engine->edit([](FakeScript &s) { s.pathRefused = Status(NIXL_ERR_REMOTE_DISCONNECT, "gone"); });
+    nixlXferReqH *request = nullptr;
+    EXPECT_STATUS(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
+                  NIXL_ERR_REMOTE_DISCONNECT);
+    EXPECT_STATUS(a->checkRemoteMD("b", nixl_xfer_dlist_t(DRAM_SEG)), NIXL_ERR_NOT_FOUND);
+}
+
 } // namespace
 } // namespace nixl

@@ -296,5 +296,79 @@ TEST_F(Posting, ManyThreadsUseOneAgent) {
     EXPECT_EQ(memoryB.substr(0, 64), memoryA.substr(0, 64));
 }
 
+TEST_F(Posting, AFailureIsLoggedAndCountedOnce) {
+    start();
+    nixlXferReqH *request = simpleRequest();
+    EXPECT_STATUS(a->getXferStatus(request), NIXL_ERR_NOT_POSTED);
+    EXPECT_THAT(nixl_last_error(), HasSubstr("never posted"));
+    script([](FakeScript &s) { s.post = Status(NIXL_ERR_BACKEND, "queue full"); });
+    test::LogCapture log;
+    EXPECT_STATUS(a->postXferReq(request), NIXL_ERR_BACKEND);
+    std::string who;
+    (void)a->loadRemoteMD("rubbish", who);
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_STATUS(a->getXferStatus(request), NIXL_ERR_BACKEND);
+        EXPECT_THAT(nixl_last_error(), HasSubstr("queue full")) << "the text of this failure, not of the last one";
+    }
+    EXPECT_EQ(log.count("queue full"), 1u);
+}
+
+TEST_F(Posting, OperationsAreReadOrWrite) {
+    start();
+    nixlXferReqH *request = nullptr;
+    EXPECT_STATUS(a->createXferReq(static_cast<nixl_xfer_op_t>(7), blocks(memoryA, {{0, 8}}),
+                                   blocks(memoryB, {{0, 8}}), "b", request),
+                  NIXL_ERR_INVALID_PARAM);
+    EXPECT_THAT(nixl_last_error(), HasSubstr("operation 7"));
+}
+
+TEST_F(Posting, ATransferThatEndsAfterItsPeerWasForgottenIsStale) {
+    start(FakeCompletion::kHeld);
+    nixlXferReqH *request = simpleRequest();
+    EXPECT_STATUS(a->postXferReq(request), NIXL_IN_PROG);
+    script([](FakeScript &s) { s.cancelFails = true; });
+    ASSERT_OK(a->invalidateRemoteMD("b"));
+    EXPECT_STATUS(a->getXferStatus(request), NIXL_IN_PROG) << "memory is not quiet yet";
+    script([](FakeScript &s) { s.transfer = Status(NIXL_ERR_CANCELED, "cancelled at last"); });
+    fake->releaseAll();
+    EXPECT_STATUS(a->getXferStatus(request), NIXL_ERR_NOT_FOUND);
+}
+
+// One handle in two hands: whoever comes after the release is refused, and nothing is destroyed under a transfer.
+TEST_F(Posting, OneHandlePostedAndReleasedAtTheSameTime) {
+    start(FakeCompletion::kWorker);
+    test::LogCapture quiet;
+    for (int round = 0; round < 300; ++round) {
+        nixlXferReqH *request = simpleRequest();
+        std::thread poster([&] {
+            nixl_status_t status = NIXL_SUCCESS;
+            while (status >= 0 || status == NIXL_ERR_REPOST_ACTIVE)
+                status = a->postXferReq(request);
+            EXPECT_EQ(name(status), name(NIXL_ERR_INVALID_PARAM));
+        });
+        nixl_status_t status = NIXL_ERR_REPOST_ACTIVE;
+        while (status == NIXL_ERR_REPOST_ACTIVE)
+            status = a->releaseXferReq(request);
+        EXPECT_EQ(name(status), name(NIXL_SUCCESS));
+        poster.join();
+    }
+    EXPECT_EQ(fake->live().requests, 0);
+}
+
+TEST_F(Posting, OneRegistrationIsEndedByOneOfTwoCalls) {
+    start();
+    test::LogCapture quiet;
+    std::string memory(64, 'm');
+    for (int round = 0; round < 300; ++round) {
+        ASSERT_EQ(a->registerMem(regions(memory)), NIXL_SUCCESS);
+        nixl_status_t other = NIXL_SUCCESS;
+        std::thread second([&] { other = a->deregisterMem(regions(memory)); });
+        const nixl_status_t mine = a->deregisterMem(regions(memory));
+        second.join();
+        ASSERT_EQ((mine == NIXL_SUCCESS) + (other == NIXL_SUCCESS), 1) << name(mine) << " " << name(other);
+        ASSERT_EQ(name(mine == NIXL_SUCCESS ? other : mine), name(NIXL_ERR_NOT_FOUND));
+    }
+}
+
 } // namespace
 } // namespace nixl

@@ -279,5 +279,37 @@ TEST_F(Requests, MemoryViewsSayWhyThereAreNone) {
     EXPECT_EQ(log.count("not a memory view", LogLevel::kWarn), 1u);
 }
 
+/// An agent with an unbounded file, where any number is a legal range.
+class Unbounded : public AgentTest {
+protected:
+    void
+    SetUp() override {
+        fake->memories = {DRAM_SEG, FILE_SEG};
+        makeAgents();
+        nixl_reg_dlist_t file(FILE_SEG);
+        file.addDesc(nixlBlobDesc(0, 0, 7, ""));
+        ASSERT_OK(a->registerMem(file));
+    }
+};
+
+TEST_F(Unbounded, MorePiecesThanCanBeNumbered) {
+    nixl_stride_dlist_t rows(FILE_SEG);
+    rows.addDesc(nixlStrideDesc(0, 1, 7, 1, std::size_t{1} << 63));
+    rows.addDesc(nixlStrideDesc(0, 1, 7, 1, std::size_t{1} << 63));
+    rows.addDesc(nixlStrideDesc(0, 1, 7, 1, 3));
+    nixlDlistH *list = nullptr;
+    EXPECT_STATUS(a->prepXferDlist("a", rows, list), NIXL_ERR_NOT_FOUND);
+    EXPECT_THAT(nixl_last_error(), HasSubstr("row 1"));
+}
+
+TEST_F(Unbounded, LengthsThatAddUpToTooMuch) {
+    nixl_xfer_dlist_t halves(FILE_SEG);
+    for (int i = 0; i < 2; ++i)
+        halves.addDesc(nixlBasicDesc(0, std::size_t{1} << 63, 7));
+    nixlXferReqH *request = nullptr;
+    EXPECT_STATUS(a->createXferReq(NIXL_WRITE, halves, halves, "a", request), NIXL_ERR_INVALID_PARAM);
+    EXPECT_THAT(nixl_last_error(), HasSubstr("position 1"));
+}
+
 } // namespace
 } // namespace nixl
