@@ -2,7 +2,6 @@
 option(NIXL_BUILD_TESTS "Tests; needs GoogleTest" ON)
 option(NIXL_BUILD_EXAMPLES "Examples, among them a south-bound plugin" ON)
 option(NIXL_BUILD_PYTHON "Python bindings; needs pybind11" ON)
-option(NIXL_BUILD_BENCHMARKS "C++ benchmarks; needs Google Benchmark" OFF)
 option(NIXL_BUILD_FUZZERS "Fuzz targets; needs clang" OFF)
 option(NIXL_WERROR "Warnings are errors" OFF)
 set(NIXL_SANITIZE "" CACHE STRING "address, thread, or empty: build everything with that sanitizer")

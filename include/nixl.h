@@ -62,12 +62,12 @@ public:
                                    nixl_b_params_t &params) const;
 
     /**
-     * Creates an engine. The order of creation is the order of preference for registrations and notifications.
-     * The handle is valid as long as the agent.
+     * Creates an engine. The order of creation is the order of preference for registrations and
+     * notifications. The handle is valid as long as the agent.
      *
-     * NIXL_ERR_INVALID_PARAM: the agent has one of this type. NIXL_ERR_NOT_FOUND: no such engine, or it cannot
-     * be loaded. NIXL_ERR_NOT_ALLOWED: excluded by another engine of this agent. NIXL_ERR_BACKEND: it could
-     * not start.
+     * NIXL_ERR_INVALID_PARAM: the agent has one of this type. NIXL_ERR_NOT_FOUND: no such engine, or it
+     * cannot be loaded. NIXL_ERR_NOT_ALLOWED: excluded by another engine of this agent. NIXL_ERR_BACKEND: it
+     * could not start.
      */
     nixl_status_t createBackend(const nixl_backend_t &type, const nixl_b_params_t &params,
                                 nixlBackendH *&backend);
@@ -107,7 +107,8 @@ public:
 
     /** Connects to a loaded peer now rather than at the first transfer.
      *  NIXL_ERR_NOT_FOUND: unknown peer. NIXL_ERR_BACKEND: no engine in common. */
-    nixl_status_t makeConnection(const std::string &remote_agent, const nixl_opt_args_t *extra_params = nullptr);
+    nixl_status_t makeConnection(const std::string &remote_agent,
+                                 const nixl_opt_args_t *extra_params = nullptr);
 
     /**
      * Resolves a list of blocks against registrations, once, for many requests.
@@ -168,8 +169,8 @@ public:
      * Notification: no extra_params: the stored one; extra_params with one: that, stored from now on;
      * extra_params without: none, from now on.
      *
-     * NIXL_SUCCESS: done already. NIXL_IN_PROG: running. NIXL_ERR_REPOST_ACTIVE: the previous run is not over.
-     * NIXL_ERR_NOT_FOUND: stale. NIXL_ERR_REMOTE_DISCONNECT: the peer is gone.
+     * NIXL_SUCCESS: done already. NIXL_IN_PROG: running. NIXL_ERR_REPOST_ACTIVE: the previous run is not
+     * over. NIXL_ERR_NOT_FOUND: stale. NIXL_ERR_REMOTE_DISCONNECT: the peer is gone.
      */
     nixl_status_t postXferReq(nixlXferReqH *req_hndl, const nixl_opt_args_t *extra_params = nullptr) const;
 
@@ -194,8 +195,8 @@ public:
 
     // ---- Memory views -----------------------------------------------------------------------------------
 
-    /** Views for device code. No engine of this library offers them yet: NIXL_ERR_NOT_SUPPORTED, with the reason.
-     *  NIXL_ERR_NOT_FOUND: an unknown agent, or only placeholders. */
+    /** Views for device code. No engine of this library offers them yet: NIXL_ERR_NOT_SUPPORTED, with the
+     * reason. NIXL_ERR_NOT_FOUND: an unknown agent, or only placeholders. */
     nixl_status_t prepMemView(const nixl_remote_dlist_t &descs, nixlMemViewH &view,
                               const nixl_opt_args_t *extra_params = nullptr) const;
     nixl_status_t prepMemView(const nixl_local_dlist_t &descs, nixlMemViewH &view,
@@ -205,7 +206,8 @@ public:
 
     // ---- Notifications ----------------------------------------------------------------------------------
 
-    /** Appends the messages that arrived since the last call. NIXL_ERR_BACKEND: no engine has notifications. */
+    /** Appends the messages that arrived since the last call. NIXL_ERR_BACKEND: no engine has notifications.
+     */
     nixl_status_t getNotifs(nixl_notifs_t &notif_map, const nixl_opt_args_t *extra_params = nullptr);
 
     /** Sends a message (may be empty) to a loaded peer, or to this agent itself.
@@ -219,8 +221,8 @@ public:
      *  other agents. */
     nixl_status_t getLocalMD(nixl_blob_t &str) const;
 
-    /** The same for some registrations (exact ranges); connection information too if includeConnInfo is set or
-     *  the list is empty. NIXL_ERR_NOT_FOUND: an entry is not registered. */
+    /** The same for some registrations (exact ranges); connection information too if includeConnInfo is set
+     * or the list is empty. NIXL_ERR_NOT_FOUND: an entry is not registered. */
     nixl_status_t getLocalPartialMD(const nixl_reg_dlist_t &descs, nixl_blob_t &str,
                                     const nixl_opt_args_t *extra_params = nullptr) const;
 

@@ -2,7 +2,8 @@
  * @file nixl_descriptors.h
  * Descriptors name pieces of memory; lists of them are what agents register and transfer.
  *
- * Threads: objects of these classes are plain values without locks; share them between threads only for reading.
+ * Threads: objects of these classes are plain values without locks; share them between threads only for
+ * reading.
  */
 #ifndef NIXL_DESCRIPTORS_H
 #define NIXL_DESCRIPTORS_H
@@ -49,7 +50,8 @@ public:
         return !(a == b);
     }
 
-    /** True if `query` lies inside this descriptor on the same device. A range that wraps is never covered. */
+    /** True if `query` lies inside this descriptor on the same device. A range that wraps is never covered.
+     */
     bool
     covers(const nixlBasicDesc &query) const {
         return devId == query.devId && addr <= query.addr && query.addr - addr <= len &&
@@ -268,7 +270,8 @@ public:
         return trimmed;
     }
 
-    /** Position of the first descriptor of this address, length and device; NIXL_ERR_NOT_FOUND if none. Linear. */
+    /** Position of the first descriptor of this address, length and device; NIXL_ERR_NOT_FOUND if none.
+     * Linear. */
     virtual int
     getIndex(const nixlBasicDesc &query) const {
         const auto found = std::find_if(descs_.begin(), descs_.end(), [&](const T &desc) {

@@ -24,7 +24,7 @@ struct nixlPathOption {
     std::string backend; ///< engine, as createBackend names it
     std::string path;    ///< lane within the engine: "same process", "process_vm"
     bool chosen = false;
-    std::string reason;  ///< why it was chosen, or why it was not
+    std::string reason; ///< why it was chosen, or why it was not
 };
 
 /** How a request travels and why. */

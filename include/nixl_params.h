@@ -44,13 +44,15 @@ public:
     /** Each argument sets the field of its name; num_workers is accepted and ignored, as in NIXL. */
     explicit nixlAgentConfig(bool use_prog_thread, bool use_listen_thread = kDefaultUseListenThread,
                              int port = kDefaultListenPort, nixl_thread_sync_t sync_mode = kDefaultSyncMode,
-                             unsigned int /*num_workers*/ = 1, std::uint64_t pthr_delay_us = kDefaultPthrDelayUs,
+                             unsigned int /*num_workers*/ = 1,
+                             std::uint64_t pthr_delay_us = kDefaultPthrDelayUs,
                              std::uint64_t lthr_delay_us = kDefaultLthrDelayUs,
                              bool capture_telemetry = kDefaultCaptureTelemetry,
                              std::chrono::microseconds etcd_watch_timeout = kDefaultEtcdWatchTimeout)
         : useProgThread(use_prog_thread), useListenThread(use_listen_thread),
-          listenPort(static_cast<std::uint16_t>(port)), syncMode(sync_mode), captureTelemetry(capture_telemetry),
-          pthrDelay(pthr_delay_us), lthrDelay(lthr_delay_us), etcdWatchTimeout(etcd_watch_timeout) {}
+          listenPort(static_cast<std::uint16_t>(port)), syncMode(sync_mode),
+          captureTelemetry(capture_telemetry), pthrDelay(pthr_delay_us), lthrDelay(lthr_delay_us),
+          etcdWatchTimeout(etcd_watch_timeout) {}
 };
 
 #endif

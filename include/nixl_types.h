@@ -1,6 +1,7 @@
 /**
  * @file nixl_types.h
- * Enumerations, aliases and option structures of the NIXL interface. Names and values are those of NIXL 1.5.1.
+ * Enumerations, aliases and option structures of the NIXL interface. Names and values are those of
+ * NIXL 1.5.1.
  */
 #ifndef NIXL_TYPES_H
 #define NIXL_TYPES_H
@@ -34,7 +35,8 @@ enum nixl_xfer_op_t {
     NIXL_WRITE = 1, ///< local memory into remote memory
 };
 
-/** Result of every call. Negative values are errors; nixl_last_error() (nixl_ext.h) has the text of the cause. */
+/** Result of every call. Negative values are errors; nixl_last_error() (nixl_ext.h) has the text of the
+ * cause. */
 enum nixl_status_t {
     NIXL_IN_PROG = 1,                 ///< posted and not finished yet
     NIXL_SUCCESS = 0,                 ///< done
@@ -101,7 +103,8 @@ NIXL_EXPORT extern const std::string default_partial_metadata_label;
 /** Name of the placeholder agent in lists of memory views: "NULL_AGENT". */
 NIXL_EXPORT extern const std::string nixl_null_agent;
 
-/** Spelling of enumerators: "DRAM_SEG", "WRITE", "NIXL_ERR_NOT_FOUND". Unknown values: "BAD_SEG", "BAD_OP", "BAD_STATUS". */
+/** Spelling of enumerators: "DRAM_SEG", "WRITE", "NIXL_ERR_NOT_FOUND". Unknown values: "BAD_SEG", "BAD_OP",
+ * "BAD_STATUS". */
 namespace nixlEnumStrings {
 NIXL_EXPORT std::string memTypeStr(const nixl_mem_t &mem);
 NIXL_EXPORT std::string xferOpStr(const nixl_xfer_op_t &op);
@@ -109,14 +112,15 @@ NIXL_EXPORT std::string statusStr(const nixl_status_t &status);
 } // namespace nixlEnumStrings
 
 /**
- * Optional arguments of agent calls; each call documents which it reads. Default-constructed, it asks for nothing.
- * Pointers and strings are read during the call only.
+ * Optional arguments of agent calls; each call documents which it reads. Default-constructed, it asks for
+ * nothing. Pointers and strings are read during the call only.
  */
 class nixlAgentOptionalArgs {
 public:
     /** Engines to use, in order of preference; empty: the agent decides. */
     std::vector<nixlBackendH *> backends;
-    /** Message for the target once the data is visible there. Empty but present is legal. Wins over notifMsg. */
+    /** Message for the target once the data is visible there. Empty but present is legal. Wins over notifMsg.
+     */
     std::optional<nixl_blob_t> notif;
     /** The older way to say `notif`: read only if hasNotif is set and `notif` is absent. */
     nixl_blob_t notifMsg;
@@ -141,9 +145,10 @@ class nixlXferTelemetry {
 public:
     std::chrono::microseconds startTime{0};    ///< when it was posted: steady clock, microseconds since boot
     std::chrono::microseconds postDuration{0}; ///< time spent in the posting call
-    std::chrono::microseconds xferDuration{0}; ///< from the start of the post until the library knew it was done
-    std::size_t totalBytes = 0;                ///< bytes moved
-    std::size_t descCount = 0;                 ///< descriptors after merging
+    std::chrono::microseconds xferDuration{
+        0};                     ///< from the start of the post until the library knew it was done
+    std::size_t totalBytes = 0; ///< bytes moved
+    std::size_t descCount = 0;  ///< descriptors after merging
 };
 
 using nixl_xfer_telem_t = nixlXferTelemetry;

@@ -46,9 +46,9 @@ BlockPosition
 BatchPlan::start(std::size_t batch) const {
     if (batch >= count_)
         return end_;
-    const auto next = std::upper_bound(
-        runs_.begin(), runs_.end(), batch,
-        [](std::size_t wanted, const Run &run) { return wanted < run.firstBatch; });
+    const auto next =
+        std::upper_bound(runs_.begin(), runs_.end(), batch,
+                         [](std::size_t wanted, const Run &run) { return wanted < run.firstBatch; });
     const Run &run = *std::prev(next);
     return {run.position.block, run.position.offset + (batch - run.firstBatch) * kBatchBytes};
 }

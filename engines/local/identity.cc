@@ -55,8 +55,8 @@ suspect(pid_t pid) {
     return "it holds privileges that this process lacks, or a security module forbids it";
 }
 
-/// Whether a process that the hints name, in our pid namespace, is no more. A pid that came to another process
-/// counts as alive.
+/// Whether a process that the hints name, in our pid namespace, is no more. A pid that came to another
+/// process counts as alive.
 bool
 hasEnded(const HostHints &own, const HostHints &peer) {
     return peer.pid != 0 && peer.pid <= INT_MAX && own.pidNamespace != 0 &&

@@ -67,8 +67,7 @@ Listener::forEachFromLoop(void (Incoming::*method)()) {
 
 Status
 Listener::watchSocketFromLoop() {
-    return process_.loop().watchFromLoop(socket_.get(), EPOLLIN,
-                                         [this](std::uint32_t) { acceptFromLoop(); });
+    return process_.loop().watchFromLoop(socket_.get(), EPOLLIN, [this](std::uint32_t) { acceptFromLoop(); });
 }
 
 void

@@ -103,7 +103,8 @@ queryMem(const nixlAgent &agent, BoundRegList &descs, Handle backend) {
 
 AgentClass
 defineAgent(py::module_ &module) {
-    AgentClass agent(module, "nixlAgent", "Registers memory, learns about peers, moves blocks between them.");
+    AgentClass agent(module, "nixlAgent", "Registers memory, learns about peers, moves blocks between them.",
+                     py::module_local());
     agent.def(py::init(&makeAgent), "name"_a, "config"_a)
         .def("getAvailPlugins", &getAvailPlugins)
         .def("getPluginParams", &getPluginParams, "name"_a)

@@ -34,10 +34,20 @@ describeTelemetry(const Telemetry &telemetry) {
                   " descCount=", telemetry.descCount, ">");
 }
 
+/// The conversion of durations imports datetime at its first use, and takes for granted that this succeeds.
+void
+importDatetime() {
+    py::module_::import("datetime"); // raises what the import raised, which the capsule's error hides
+    PyDateTime_IMPORT;
+    if (PyDateTimeAPI == nullptr)
+        throw py::error_already_set();
+}
+
 void
 defineConfig(py::module_ &module) {
+    importDatetime();
     py::class_<Config>(module, "nixlAgentConfig",
-                       "How an agent is configured; read once, at its construction.")
+                       "How an agent is configured; read once, at its construction.", py::module_local())
         .def(py::init<>())
         .def(py::init<bool, bool, std::uint16_t, nixl_thread_sync_t, unsigned int, std::uint64_t,
                       std::uint64_t, bool, std::chrono::microseconds>(),
@@ -68,7 +78,7 @@ microseconds(const Telemetry &telemetry) {
 
 void
 defineTelemetry(py::module_ &module) {
-    py::class_<Telemetry>(module, "nixlXferTelemetry", "What a finished transfer took.")
+    py::class_<Telemetry>(module, "nixlXferTelemetry", "What a finished transfer took.", py::module_local())
         .def(py::init<>())
         .def_property_readonly("startTime", &microseconds<&Telemetry::startTime>,
                                "When it was posted: steady clock, microseconds since boot.")

@@ -108,7 +108,7 @@ ListClass<Desc>
 defineList(py::module_ &module, const char *name, const char *doc) {
     using List = BoundList<Desc>;
     using Tuple = DescTuple<Desc>;
-    ListClass<Desc> list(module, name, doc);
+    ListClass<Desc> list(module, name, doc, py::module_local());
     list.def(py::init(&makeZeroed<Desc>), "type"_a, "init_size"_a = 0)
         .def("descCount", [](const List &self) { return self.list().descCount(); })
         .def("isEmpty", [](const List &self) { return self.list().isEmpty(); })

@@ -6,9 +6,11 @@ namespace py = pybind11;
 
 namespace nixl::python {
 
+// All types of the module are local to it: NIXL's own module may be loaded beside it and has types of the
+// same names.
 void
 defineEnums(py::module_ &module) {
-    py::enum_<nixl_mem_t>(module, "nixl_mem_t", "What kind of memory a descriptor names.")
+    py::enum_<nixl_mem_t>(module, "nixl_mem_t", "What kind of memory a descriptor names.", py::module_local())
         .value("DRAM_SEG", DRAM_SEG)
         .value("VRAM_SEG", VRAM_SEG)
         .value("BLK_SEG", BLK_SEG)
@@ -16,12 +18,14 @@ defineEnums(py::module_ &module) {
         .value("FILE_SEG", FILE_SEG)
         .export_values();
 
-    py::enum_<nixl_xfer_op_t>(module, "nixl_xfer_op_t", "Direction of a transfer, seen from who posts it.")
+    py::enum_<nixl_xfer_op_t>(module, "nixl_xfer_op_t", "Direction of a transfer, seen from who posts it.",
+                              py::module_local())
         .value("NIXL_READ", NIXL_READ)
         .value("NIXL_WRITE", NIXL_WRITE)
         .export_values();
 
-    py::enum_<nixl_status_t>(module, "nixl_status_t", "Result of a call; negative values are raised.")
+    py::enum_<nixl_status_t>(module, "nixl_status_t", "Result of a call; negative values are raised.",
+                             py::module_local())
         .value("NIXL_IN_PROG", NIXL_IN_PROG)
         .value("NIXL_SUCCESS", NIXL_SUCCESS)
         .value("NIXL_ERR_NOT_POSTED", NIXL_ERR_NOT_POSTED)
@@ -39,14 +43,15 @@ defineEnums(py::module_ &module) {
         .export_values();
 
     py::enum_<nixl_thread_sync_t>(module, "nixl_thread_sync_t",
-                                  "Accepted for compatibility; agents are thread-safe in each mode.")
+                                  "Accepted for compatibility; agents are thread-safe in each mode.",
+                                  py::module_local())
         .value("NIXL_THREAD_SYNC_NONE", nixl_thread_sync_t::NIXL_THREAD_SYNC_NONE)
         .value("NIXL_THREAD_SYNC_STRICT", nixl_thread_sync_t::NIXL_THREAD_SYNC_STRICT)
         .value("NIXL_THREAD_SYNC_RW", nixl_thread_sync_t::NIXL_THREAD_SYNC_RW)
         .value("NIXL_THREAD_SYNC_DEFAULT", nixl_thread_sync_t::NIXL_THREAD_SYNC_DEFAULT)
         .export_values();
 
-    py::enum_<nixl_cost_t>(module, "nixl_cost_t", "How a cost estimate was found.")
+    py::enum_<nixl_cost_t>(module, "nixl_cost_t", "How a cost estimate was found.", py::module_local())
         .value("NIXL_COST_ANALYTICAL_BACKEND", nixl_cost_t::ANALYTICAL_BACKEND)
         .export_values();
 }

@@ -38,14 +38,16 @@ void
 defineExplanations(py::module_ &module, AgentClass &agent) {
     using Option = nixlPathOption;
     using Explanation = nixlPathExplanation;
-    py::class_<Option>(module, "nixlPathOption", "One way to carry a transfer, taken or not.")
+    py::class_<Option>(module, "nixlPathOption", "One way to carry a transfer, taken or not.",
+                       py::module_local())
         .def_property_readonly("backend", &textField<Option, &Option::backend>)
         .def_property_readonly("path", &textField<Option, &Option::path>)
         .def_readonly("chosen", &Option::chosen)
         .def_property_readonly("reason", &textField<Option, &Option::reason>)
         .def("__repr__", &describeOption);
 
-    py::class_<Explanation>(module, "nixlPathExplanation", "How a request travels and why.")
+    py::class_<Explanation>(module, "nixlPathExplanation", "How a request travels and why.",
+                            py::module_local())
         .def_property_readonly("backend", &textField<Explanation, &Explanation::backend>)
         .def_property_readonly("path", &textField<Explanation, &Explanation::path>)
         .def_property_readonly("reason", &textField<Explanation, &Explanation::reason>)

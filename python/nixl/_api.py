@@ -326,9 +326,9 @@ class nixl_agent:
 
     def update_notifs(self, backends: Sequence[str] | None = ()) -> dict[str, list[bytes]]:
         """Appends new messages to the attribute notifs, which stays the program's to empty, and returns it."""
-        arrived = self.get_new_notifs(backends)
+        # Taken under the lock too, so that messages of one sender stay in their order.
         with self._notifs_lock:
-            for name, messages in arrived.items():
+            for name, messages in self.get_new_notifs(backends).items():
                 self.notifs.setdefault(name, []).extend(messages)
         return self.notifs
 

@@ -28,12 +28,19 @@ def is_tensor(value: Any) -> bool:
 
 
 def array_shape(value: Any) -> tuple[int, ...] | None:
-    """The shape of a numpy array or of a memoryview; None for everything else."""
-    if isinstance(value, memoryview):
-        return value.shape
+    """The shape of a numpy array, a memoryview or another object with a buffer; None for everything else.
+
+    bytes are text or serialized lists, never an array.
+    """
+    if isinstance(value, (bytes, bytearray)):
+        return None
     if hasattr(value, "__array_interface__"):
         return tuple(value.shape)
-    return None
+    try:
+        with memoryview(value) as view:
+            return view.shape
+    except (TypeError, BufferError):
+        return None
 
 
 def xfer_list(descs: Any, mem_type: str | None, sorted: bool = False) -> nixlBind.nixlXferDList:

@@ -2,7 +2,7 @@
 
 import os
 
-from .logging import get_logger
+from .logging import get_logger, lines_on_stderr
 
 _OWN_DISTRIBUTION = "nixl_open"
 
@@ -36,10 +36,11 @@ def warn_of_other_owner() -> None:
     packages = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     name = other_owner(packages)
     if name is not None:
-        get_logger("_foreign").warning(
-            "The distribution '%s' in %s owns the package 'nixl' too: its files and those of 'nixl-open' are mixed. "
-            "Run: pip uninstall %s && pip install --force-reinstall --no-deps nixl-open",
-            name,
-            packages,
-            name,
-        )
+        with lines_on_stderr():
+            get_logger("_foreign").warning(
+                "The distribution '%s' in %s owns the package 'nixl' too: its files and those of 'nixl-open' are "
+                "mixed. Run 'pip uninstall %s', then install nixl-open again",
+                name,
+                packages,
+                name,
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .logging import get_logger
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ._api import nixl_agent
 
 logger = get_logger("_api")
+
+_Self = TypeVar("_Self", bound="_Handle")
 
 
 class _Handle:
@@ -27,7 +29,7 @@ class _Handle:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(0x{self._handle:x}, released={self._released})"
 
-    def __enter__(self):
+    def __enter__(self: _Self) -> _Self:
         return self
 
     def __exit__(

@@ -75,7 +75,8 @@ nixlAgent::getPluginParams(const nixl_backend_t &type, nixl_mem_list_t &mems, ni
 }
 
 nixl_status_t
-nixlAgent::getBackendParams(const nixlBackendH *backend, nixl_mem_list_t &mems, nixl_b_params_t &params) const {
+nixlAgent::getBackendParams(const nixlBackendH *backend, nixl_mem_list_t &mems,
+                            nixl_b_params_t &params) const {
     return call(*data_, "getBackendParams", [&] {
         const auto found = data_->backends.find(backend);
         if (!found)
@@ -126,10 +127,11 @@ nixlAgent::makeConnection(const std::string &remote_agent, const nixl_opt_args_t
 }
 
 nixl_status_t
-nixlAgent::prepXferDlist(const std::string &agent_name, const nixl_xfer_dlist_t &descs, nixlDlistH *&dlist_hndl,
-                         const nixl_opt_args_t *extra_params) const {
-    return call(*data_, "prepXferDlist",
-                [&] { return data_->prepare(agent_name, nixl::BlockInput(descs), extra_params, dlist_hndl); });
+nixlAgent::prepXferDlist(const std::string &agent_name, const nixl_xfer_dlist_t &descs,
+                         nixlDlistH *&dlist_hndl, const nixl_opt_args_t *extra_params) const {
+    return call(*data_, "prepXferDlist", [&] {
+        return data_->prepare(agent_name, nixl::BlockInput(descs), extra_params, dlist_hndl);
+    });
 }
 
 nixl_status_t
@@ -139,10 +141,11 @@ nixlAgent::prepXferDlist(const nixl_xfer_dlist_t &descs, nixlDlistH *&dlist_hndl
 }
 
 nixl_status_t
-nixlAgent::prepXferDlist(const std::string &agent_name, const nixl_stride_dlist_t &descs, nixlDlistH *&dlist_hndl,
-                         const nixl_opt_args_t *extra_params) const {
-    return call(*data_, "prepXferDlist",
-                [&] { return data_->prepare(agent_name, nixl::BlockInput(descs), extra_params, dlist_hndl); });
+nixlAgent::prepXferDlist(const std::string &agent_name, const nixl_stride_dlist_t &descs,
+                         nixlDlistH *&dlist_hndl, const nixl_opt_args_t *extra_params) const {
+    return call(*data_, "prepXferDlist", [&] {
+        return data_->prepare(agent_name, nixl::BlockInput(descs), extra_params, dlist_hndl);
+    });
 }
 
 nixl_status_t
@@ -158,8 +161,9 @@ nixlAgent::makeXferReq(const nixl_xfer_op_t &operation, const nixlDlistH *local_
                        const nixl_opt_args_t *extra_params) const {
     req_hndl = nullptr;
     return call(*data_, "makeXferReq", [&] {
-        return assign(data_->make(operation, local_side, local_indices, remote_side, remote_indices, extra_params),
-                      req_hndl);
+        return assign(
+            data_->make(operation, local_side, local_indices, remote_side, remote_indices, extra_params),
+            req_hndl);
     });
 }
 
@@ -170,8 +174,9 @@ nixlAgent::makeXferReq(const nixl_xfer_op_t &operation, const nixlDlistH &local_
                        const nixl_opt_args_t *extra_params) const {
     req_hndl = nullptr;
     return call(*data_, "makeXferReq", [&] {
-        return assign(data_->make(operation, &local_side, local_indices, &remote_side, remote_indices, extra_params),
-                      req_hndl);
+        return assign(
+            data_->make(operation, &local_side, local_indices, &remote_side, remote_indices, extra_params),
+            req_hndl);
     });
 }
 
@@ -181,7 +186,8 @@ nixlAgent::createXferReq(const nixl_xfer_op_t &operation, const nixl_xfer_dlist_
                          nixlXferReqH *&req_hndl, const nixl_opt_args_t *extra_params) const {
     req_hndl = nullptr;
     return call(*data_, "createXferReq", [&] {
-        return assign(data_->create(operation, local_descs, remote_descs, remote_agent, extra_params), req_hndl);
+        return assign(data_->create(operation, local_descs, remote_descs, remote_agent, extra_params),
+                      req_hndl);
     });
 }
 
@@ -267,7 +273,8 @@ nixlAgent::releaseXferReq(nixlXferReqH *req_hndl) const {
         if (!request)
             return notALiveRequest();
         if (!request->release(data_->options->releaseTimeout))
-            return Status::error(NIXL_ERR_REPOST_ACTIVE, "the transfer is cancelled but its memory is not quiet after ",
+            return Status::error(NIXL_ERR_REPOST_ACTIVE,
+                                 "the transfer is cancelled but its memory is not quiet after ",
                                  data_->options->releaseTimeout.count(), " ms; poll and release again");
         return data_->requests.remove(req_hndl) ? Status() : notALiveRequest();
     });
@@ -277,13 +284,15 @@ nixl_status_t
 nixlAgent::releasedDlistH(nixlDlistH *dlist_hndl) const {
     return call(*data_, "releasedDlistH", [&] {
         if (!data_->lists.remove(dlist_hndl))
-            return Status::error(NIXL_ERR_INVALID_PARAM, "not a prepared list of this agent (null, or released)");
+            return Status::error(NIXL_ERR_INVALID_PARAM,
+                                 "not a prepared list of this agent (null, or released)");
         return Status();
     });
 }
 
 nixl_status_t
-nixlAgent::prepMemView(const nixl_remote_dlist_t &descs, nixlMemViewH &, const nixl_opt_args_t *extra_params) const {
+nixlAgent::prepMemView(const nixl_remote_dlist_t &descs, nixlMemViewH &,
+                       const nixl_opt_args_t *extra_params) const {
     return call(*data_, "prepMemView", [&] {
         std::vector<std::string> agents;
         for (const nixlRemoteDesc &desc : descs)
@@ -295,8 +304,10 @@ nixlAgent::prepMemView(const nixl_remote_dlist_t &descs, nixlMemViewH &, const n
 }
 
 nixl_status_t
-nixlAgent::prepMemView(const nixl_local_dlist_t &descs, nixlMemViewH &, const nixl_opt_args_t *extra_params) const {
-    return call(*data_, "prepMemView", [&] { return data_->refuseMemView({}, descs.getType(), extra_params); });
+nixlAgent::prepMemView(const nixl_local_dlist_t &descs, nixlMemViewH &,
+                       const nixl_opt_args_t *extra_params) const {
+    return call(*data_, "prepMemView",
+                [&] { return data_->refuseMemView({}, descs.getType(), extra_params); });
 }
 
 void
@@ -323,13 +334,15 @@ nixlAgent::getLocalMD(nixl_blob_t &str) const {
 nixl_status_t
 nixlAgent::getLocalPartialMD(const nixl_reg_dlist_t &descs, nixl_blob_t &str,
                              const nixl_opt_args_t *extra_params) const {
-    return call(*data_, "getLocalPartialMD", [&] { return assign(data_->partialMetadata(descs, extra_params), str); });
+    return call(*data_, "getLocalPartialMD",
+                [&] { return assign(data_->partialMetadata(descs, extra_params), str); });
 }
 
 nixl_status_t
 nixlAgent::loadRemoteMD(const nixl_blob_t &remote_metadata, std::string &agent_name) {
-    return call(*data_, "loadRemoteMD",
-                [&] { return assign(data_->peers.load(remote_metadata, data_->backends.all()), agent_name); });
+    return call(*data_, "loadRemoteMD", [&] {
+        return assign(data_->peers.load(remote_metadata, data_->backends.all()), agent_name);
+    });
 }
 
 nixl_status_t

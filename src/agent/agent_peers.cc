@@ -34,7 +34,8 @@ nixlAgentData::connect(const std::string &agentName, const nixl_opt_args_t *args
         return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
     const auto links = peers.links(*peer);
     if (links.empty())
-        return Status::error(NIXL_ERR_NOT_FOUND, "the metadata of '", agentName, "' has no connection information");
+        return Status::error(NIXL_ERR_NOT_FOUND, "the metadata of '", agentName,
+                             "' has no connection information");
     bool connected = false;
     for (const BackendPtr &backend : named.value()) {
         const auto link = peers.link(*peer, backend.get());
@@ -64,7 +65,8 @@ nixlAgentData::encodeConnections(const BackendList &from, nixl::MetadataBlob &bl
 }
 
 void
-nixlAgentData::encodeSections(const std::vector<nixl::LocalSection> &sections, nixl::MetadataBlob &blob) const {
+nixlAgentData::encodeSections(const std::vector<nixl::LocalSection> &sections,
+                              nixl::MetadataBlob &blob) const {
     for (const nixl::LocalSection &section : sections) {
         nixl::MetadataSection out{section.backend->type(), nixl_reg_dlist_t(section.memory)};
         out.descs.reserve(section.entries.size());
@@ -138,7 +140,8 @@ nixlAgentData::checkRemote(const std::string &agentName, const nixl_xfer_dlist_t
                                   nixlEnumStrings::memTypeStr(descs.getType()), " registered");
     for (const BackendPtr &backend : candidates) {
         const nixl::BlockInput input(descs);
-        status = peer ? resolve(input, peers, *peer, backend).status() : resolve(input, memory, backend).status();
+        status =
+            peer ? resolve(input, peers, *peer, backend).status() : resolve(input, memory, backend).status();
         if (status.ok())
             return {};
     }
@@ -215,7 +218,8 @@ nixlAgentData::refuseMemView(const std::vector<std::string> &agents, nixl_mem_t 
         return Status::error(NIXL_ERR_NOT_FOUND,
                              any ? "no backend of this agent takes " + nixlEnumStrings::memTypeStr(memoryType)
                                  : "the list names only placeholders");
-    return Status::error(NIXL_ERR_NOT_SUPPORTED,
-                         "no backend of this agent offers memory views: they are for device code, and need an "
-                         "engine with a device interface");
+    return Status::error(
+        NIXL_ERR_NOT_SUPPORTED,
+        "no backend of this agent offers memory views: they are for device code, and need an "
+        "engine with a device interface");
 }

@@ -53,8 +53,9 @@ nixlAgentData::create(const std::string &name, const nixlAgentConfig &config) {
         return options.status();
     const nixl::Options &settings = *options.value();
     if (!settings.etcdEndpoints.empty() && !settings.tcpStoreEndpoint.empty())
-        return Status::error(NIXL_ERR_INVALID_PARAM,
-                             "NIXL_ETCD_ENDPOINTS and NIXL_TCPSTORE_ENDPOINT are both set; an agent has one store");
+        return Status::error(
+            NIXL_ERR_INVALID_PARAM,
+            "NIXL_ETCD_ENDPOINTS and NIXL_TCPSTORE_ENDPOINT are both set; an agent has one store");
     if (config.useListenThread)
         NIXL_LOG(kWarn, "agent '", name, "' asks for a metadata listener on port ", config.listenPort,
                  ", which this build does not have: peers' metadata must be handed over by the program");
@@ -63,20 +64,22 @@ nixlAgentData::create(const std::string &name, const nixlAgentConfig &config) {
     if (!telemetry.ok())
         return telemetry.status().withContext("telemetry");
     auto registry = nixl::processRegistry(settings.pluginDir);
-    return std::unique_ptr<nixlAgentData>(new nixlAgentData(name, config, std::move(options).value(),
-                                                            std::move(telemetry).value(), std::move(registry)));
+    return std::unique_ptr<nixlAgentData>(new nixlAgentData(
+        name, config, std::move(options).value(), std::move(telemetry).value(), std::move(registry)));
 }
 
 nixlAgentData::~nixlAgentData() {
     for (std::shared_ptr<nixlXferReqH> &request : requests.clear()) {
         if (request->release(options->localQuiesceTimeout))
             continue;
-        NIXL_LOG(kError, "agent '", name, "' ends while a transfer cannot be stopped; its memory must stay mapped");
+        NIXL_LOG(kError, "agent '", name,
+                 "' ends while a transfer cannot be stopped; its memory must stay mapped");
         // The engine still works on it: it stays, with all that it uses, until the process ends.
         new std::shared_ptr<nixlXferReqH>(std::move(request));
     }
     lists.clear();
-    const Status status = memory.removeAll([this](const nixl::LocalEntryPtr &entry) { return quiesce(entry); });
+    const Status status =
+        memory.removeAll([this](const nixl::LocalEntryPtr &entry) { return quiesce(entry); });
     if (!status.ok())
         NIXL_LOG(kError, "agent '", name, "' ends: ", status.message());
     peers.clear();

@@ -24,7 +24,8 @@
 class nixlAgentData {
 public:
     /// NIXL_ERR_INVALID_PARAM: the name or a setting; NIXL_ERR_NOT_FOUND: the telemetry exporter.
-    static nixl::Result<std::unique_ptr<nixlAgentData>> create(const std::string &name, const nixlAgentConfig &config);
+    static nixl::Result<std::unique_ptr<nixlAgentData>> create(const std::string &name,
+                                                               const nixlAgentConfig &config);
 
     /// Ends transfers, registrations, peers and engines, in this order. In a forked child, does nothing.
     ~nixlAgentData();
@@ -35,8 +36,8 @@ public:
 
     // ---- Transfers ----
     /// `out` is nullptr if no engine has all blocks; other failures leave it alone.
-    nixl::Status prepare(const std::string &agentName, const nixl::BlockInput &input, const nixl_opt_args_t *args,
-                         nixlDlistH *&out);
+    nixl::Status prepare(const std::string &agentName, const nixl::BlockInput &input,
+                         const nixl_opt_args_t *args, nixlDlistH *&out);
     nixl::Result<nixlXferReqH *> make(nixl_xfer_op_t operation, const nixlDlistH *local,
                                       std::span<const int> localIndices, const nixlDlistH *remote,
                                       std::span<const int> remoteIndices, const nixl_opt_args_t *args);
@@ -49,10 +50,12 @@ public:
     // ---- Peers ----
     nixl::Status connect(const std::string &agentName, const nixl_opt_args_t *args);
     nixl::Result<nixl_blob_t> fullMetadata() const;
-    nixl::Result<nixl_blob_t> partialMetadata(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *args) const;
+    nixl::Result<nixl_blob_t> partialMetadata(const nixl_reg_dlist_t &descs,
+                                              const nixl_opt_args_t *args) const;
     nixl::Status checkRemote(const std::string &agentName, const nixl_xfer_dlist_t &descs) const;
     nixl::Status takeNotifications(nixl_notifs_t &out, const nixl_opt_args_t *args);
-    nixl::Status notify(const std::string &agentName, const nixl_blob_t &message, const nixl_opt_args_t *args);
+    nixl::Status notify(const std::string &agentName, const nixl_blob_t &message,
+                        const nixl_opt_args_t *args);
     /// Always an error: why views of these lists cannot be made.
     nixl::Status refuseMemView(const std::vector<std::string> &agents, nixl_mem_t memory,
                                const nixl_opt_args_t *args) const;

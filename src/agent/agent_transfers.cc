@@ -31,7 +31,8 @@ Status
 checkOperation(nixl_xfer_op_t operation) {
     if (operation == NIXL_READ || operation == NIXL_WRITE)
         return {};
-    return Status::error(NIXL_ERR_INVALID_PARAM, "operation ", static_cast<int>(operation), " is neither READ nor WRITE");
+    return Status::error(NIXL_ERR_INVALID_PARAM, "operation ", static_cast<int>(operation),
+                         " is neither READ nor WRITE");
 }
 
 /// Counts and lengths of two lists that are to be paired one to one.
@@ -51,8 +52,8 @@ checkPairs(const nixl_xfer_dlist_t &local, const nixl_xfer_dlist_t &remote) {
 } // namespace
 
 Status
-nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &input, const nixl_opt_args_t *args,
-                       nixlDlistH *&out) {
+nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &input,
+                       const nixl_opt_args_t *args, nixlDlistH *&out) {
     auto named = backends.named(args);
     if (!named.ok())
         return named.status();
@@ -77,7 +78,8 @@ nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &inp
             add(reasons, concat(backend->type(), " does not move data within an agent"));
             continue;
         }
-        auto resolved = list->peer ? resolve(input, peers, *list->peer, backend) : resolve(input, memory, backend);
+        auto resolved =
+            list->peer ? resolve(input, peers, *list->peer, backend) : resolve(input, memory, backend);
         if (resolved.ok())
             list->lists.push_back(std::move(resolved).value());
         else
@@ -90,15 +92,17 @@ nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &inp
 }
 
 Result<nixlXferReqH *>
-nixlAgentData::make(nixl_xfer_op_t operation, const nixlDlistH *localHandle, std::span<const int> localIndices,
-                    const nixlDlistH *remoteHandle, std::span<const int> remoteIndices, const nixl_opt_args_t *args) {
+nixlAgentData::make(nixl_xfer_op_t operation, const nixlDlistH *localHandle,
+                    std::span<const int> localIndices, const nixlDlistH *remoteHandle,
+                    std::span<const int> remoteIndices, const nixl_opt_args_t *args) {
     NIXL_RETURN_IF_ERROR(checkOperation(operation));
     const auto local = lists.find(localHandle), remote = lists.find(remoteHandle);
     if (!local || !remote)
         return Status::error(NIXL_ERR_INVALID_PARAM, "the ", local ? "remote" : "local",
                              " side is not a prepared list of this agent (null, or released)");
     if (local->side != Side::kLocal)
-        return Status::error(NIXL_ERR_INVALID_PARAM, "the local side was prepared for the remote end (agent '",
+        return Status::error(NIXL_ERR_INVALID_PARAM,
+                             "the local side was prepared for the remote end (agent '",
                              local->peer ? local->peer->name : name, "')");
     if (remote->side == Side::kLocal)
         return Status::error(NIXL_ERR_INVALID_PARAM, "the remote side was prepared for the local end");
@@ -119,7 +123,8 @@ nixlAgentData::make(nixl_xfer_op_t operation, const nixlDlistH *localHandle, std
                              : !here                                 ? "it has no list of the local side"
                              : !there                                ? "it has no list of the remote side"
                                                                      : nullptr;
-        std::optional<nixl::PeerLink> link = remote->peer ? peers.link(*remote->peer, backend.get()) : std::nullopt;
+        std::optional<nixl::PeerLink> link =
+            remote->peer ? peers.link(*remote->peer, backend.get()) : std::nullopt;
         if (!reason && remote->peer && !link)
             reason = "the peer has no connection for it";
         if (reason)
@@ -138,8 +143,9 @@ nixlAgentData::make(nixl_xfer_op_t operation, const nixlDlistH *localHandle, std
 }
 
 Result<nixlXferReqH *>
-nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local, const nixl_xfer_dlist_t &remote,
-                      const std::string &agentName, const nixl_opt_args_t *args) {
+nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local,
+                      const nixl_xfer_dlist_t &remote, const std::string &agentName,
+                      const nixl_opt_args_t *args) {
     NIXL_RETURN_IF_ERROR(checkOperation(operation));
     NIXL_RETURN_IF_ERROR(checkPairs(local, remote));
     const nixl::PeerPtr peer = agentName == name ? nullptr : peers.find(agentName);
@@ -179,7 +185,8 @@ nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local, 
             continue;
         }
         const nixl::BlockInput remoteInput(remote);
-        auto there = peer ? resolve(remoteInput, peers, *peer, backend) : resolve(remoteInput, memory, backend);
+        auto there =
+            peer ? resolve(remoteInput, peers, *peer, backend) : resolve(remoteInput, memory, backend);
         if (!there.ok()) {
             exclude("remote side: " + there.status().message());
             continue;
@@ -191,15 +198,20 @@ nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local, 
     if (pairings.empty())
         return Status::error(NIXL_ERR_NOT_FOUND, "no backend has the memory of both sides",
                              reasons.empty() ? " (the agent has none)" : ": " + reasons);
-    const Ends ends{operation, local.getType(), remote.getType(), peer, std::nullopt, std::nullopt,
+    const Ends ends{operation,
+                    local.getType(),
+                    remote.getType(),
+                    peer,
+                    std::nullopt,
+                    std::nullopt,
                     args ? args->customParam : nixl_blob_t()};
     return plan(ends, pairings, std::move(excluded), args);
 }
 
 /// Picks the path, builds the blocks for it and prepares the request.
 Result<nixlXferReqH *>
-nixlAgentData::plan(const Ends &ends, const std::vector<Pairing> &pairings, std::vector<nixlPathOption> excluded,
-                    const nixl_opt_args_t *args) {
+nixlAgentData::plan(const Ends &ends, const std::vector<Pairing> &pairings,
+                    std::vector<nixlPathOption> excluded, const nixl_opt_args_t *args) {
     const auto pair = [&](const Pairing &pairing) {
         return pairBlocks(*pairing.local, ends.localIndices, *pairing.remote, ends.remoteIndices,
                           !(args && args->skipDescMerge));
@@ -214,9 +226,10 @@ nixlAgentData::plan(const Ends &ends, const std::vector<Pairing> &pairings, std:
         candidates.push_back({pairing.backend, pairing.link ? pairing.link->peer.get() : nullptr});
     nixl::TransferParts parts;
     parts.notification = nixl::wantedNotification(args);
-    auto chosen = choosePath({ends.operation, ends.localMemory, ends.remoteMemory, blocks.value().blocks.size(),
-                              blocks.value().bytes, parts.notification.has_value()},
-                             candidates, std::move(excluded));
+    auto chosen =
+        choosePath({ends.operation, ends.localMemory, ends.remoteMemory, blocks.value().blocks.size(),
+                    blocks.value().bytes, parts.notification.has_value()},
+                   candidates, std::move(excluded));
     if (!chosen.ok()) {
         if (chosen.status().code() == NIXL_ERR_REMOTE_DISCONNECT && ends.peer)
             peers.drop(ends.peer);

@@ -8,8 +8,8 @@
 
 #include "engine/engine.h"
 
-/// What the public interface calls a backend handle. Constant after construction; lives as long as anything uses
-/// the engine.
+/// What the public interface calls a backend handle. Constant after construction; lives as long as anything
+/// uses the engine.
 class nixlBackendH {
 public:
     nixlBackendH(const std::string &type, const nixl_b_params_t &params, std::unique_ptr<nixl::Engine> engine)

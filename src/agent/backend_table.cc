@@ -19,7 +19,8 @@ BackendTable::create(const std::string &type, const EngineConfig &config) {
         const auto other = registry_->find(backend->type());
         if (!info.exclusiveGroup.empty() && other.ok() &&
             other.value()->info().exclusiveGroup == info.exclusiveGroup)
-            return Status::error(NIXL_ERR_NOT_ALLOWED, type, " and ", backend->type(), " cannot be in one agent");
+            return Status::error(NIXL_ERR_NOT_ALLOWED, type, " and ", backend->type(),
+                                 " cannot be in one agent");
     }
     auto engine = factory.value()->create(config);
     if (!engine.ok())
@@ -52,7 +53,8 @@ BackendTable::named(const nixl_opt_args_t *args) const {
     for (std::size_t i = 0; i < args->backends.size(); ++i) {
         BackendPtr backend = find(args->backends[i]);
         if (!backend)
-            return Status::error(NIXL_ERR_INVALID_PARAM, "backend ", i, " of the optional arguments is not one of this agent");
+            return Status::error(NIXL_ERR_INVALID_PARAM, "backend ", i,
+                                 " of the optional arguments is not one of this agent");
         backends.push_back(std::move(backend));
     }
     return backends;

@@ -17,8 +17,8 @@ class BackendTable {
 public:
     explicit BackendTable(std::shared_ptr<EngineRegistry> registry) : registry_(std::move(registry)) {}
 
-    /// Creates the engine `type`. NIXL_ERR_INVALID_PARAM: exists already; NIXL_ERR_NOT_FOUND: unknown or not loadable;
-    /// NIXL_ERR_NOT_ALLOWED: excluded by another engine; NIXL_ERR_BACKEND: it cannot start.
+    /// Creates the engine `type`. NIXL_ERR_INVALID_PARAM: exists already; NIXL_ERR_NOT_FOUND: unknown or not
+    /// loadable; NIXL_ERR_NOT_ALLOWED: excluded by another engine; NIXL_ERR_BACKEND: it cannot start.
     Result<BackendPtr> create(const std::string &type, const EngineConfig &config);
 
     /// All engines.

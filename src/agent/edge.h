@@ -1,4 +1,5 @@
-// Where statuses leave the library: the code goes to the caller, the text to the log and to nixl_last_error().
+// Where statuses leave the library: the code goes to the caller, the text to the log and to
+// nixl_last_error().
 #pragma once
 
 #include <exception>
@@ -18,12 +19,12 @@ const std::string &lastError();
 /// Hands a failure to the caller: text, log line, counter; returns the code.
 nixl_status_t report(nixlAgentData &data, const char *function, const Status &status);
 
-/// Hands a request's state to the caller. What it was told before, and states that are no failures, only leave their
-/// text.
+/// Hands a request's state to the caller. What it was told before, and states that are no failures, only
+/// leave their text.
 nixl_status_t reportState(nixlAgentData &data, const char *function, const RequestState &state);
 
-/// Runs `body`, which returns a Status, and reports it; refuses in a forked child. Exceptions (memory that is not
-/// there) become NIXL_ERR_UNKNOWN.
+/// Runs `body`, which returns a Status, and reports it; refuses in a forked child. Exceptions (memory that is
+/// not there) become NIXL_ERR_UNKNOWN.
 template<typename Body>
 nixl_status_t
 call(nixlAgentData &data, const char *function, Body body) {
@@ -33,8 +34,7 @@ call(nixlAgentData &data, const char *function, Body body) {
                                     "' was made before this process was forked; make one here"));
     try {
         return report(data, function, body());
-    }
-    catch (const std::exception &error) {
+    } catch (const std::exception &error) {
         return report(data, function, Status(NIXL_ERR_UNKNOWN, error.what()));
     }
 }

@@ -32,7 +32,8 @@ nixlExplain(const nixlAgent &agent, const nixlXferReqH *request, nixlPathExplana
     return nixl::call(data, "nixlExplain", [&]() -> nixl::Status {
         const auto found = data.requests.find(request);
         if (!found)
-            return nixl::Status(NIXL_ERR_INVALID_PARAM, "not a transfer request of this agent (null, or released)");
+            return nixl::Status(NIXL_ERR_INVALID_PARAM,
+                                "not a transfer request of this agent (null, or released)");
         explanation = found->explanation();
         return {};
     });
@@ -43,7 +44,7 @@ nixlPathExplanation::toString() const {
     std::string text = nixl::concat(backend, ", ", path, ": ", blocks, blocks == 1 ? " block, " : " blocks, ",
                                     bytes, " bytes; ", reason);
     for (const nixlPathOption &option : options)
-        text += nixl::concat("\n  ", option.chosen ? "* " : "- ", option.backend, option.path.empty() ? "" : ", ",
-                             option.path, ": ", option.reason);
+        text += nixl::concat("\n  ", option.chosen ? "* " : "- ", option.backend,
+                             option.path.empty() ? "" : ", ", option.path, ": ", option.reason);
     return text;
 }

@@ -11,9 +11,9 @@
 
 namespace nixl {
 
-/// Owns objects and names each by a token that is never used twice in the process, so that a token of a removed
-/// object, or of another table, finds nothing. Thread-safe. T is the class whose pointers the public interface hands
-/// out; such a pointer carries the token and is never dereferenced.
+/// Owns objects and names each by a token that is never used twice in the process, so that a token of a
+/// removed object, or of another table, finds nothing. Thread-safe. T is the class whose pointers the public
+/// interface hands out; such a pointer carries the token and is never dereferenced.
 template<typename T> class HandleTable {
 public:
     T *

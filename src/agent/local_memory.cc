@@ -135,13 +135,14 @@ LocalMemory::add(const BackendPtr &backend, const nixl_reg_dlist_t &descs) {
 
 std::size_t
 LocalMemory::countOf(const Section &section, const nixlBasicDesc &range) const {
-    const auto closing = std::count_if(section.closing.begin(), section.closing.end(),
-                                       [&](const LocalEntryPtr &entry) { return entry->desc == range && !entry->ending; });
+    const auto closing =
+        std::count_if(section.closing.begin(), section.closing.end(),
+                      [&](const LocalEntryPtr &entry) { return entry->desc == range && !entry->ending; });
     return section.index.exact(range).size() + static_cast<std::size_t>(closing);
 }
 
-/// Closes up to `count` registrations of `range`, those that failed to end before first, then the youngest, since
-/// peers were told of the oldest.
+/// Closes up to `count` registrations of `range`, those that failed to end before first, then the youngest,
+/// since peers were told of the oldest.
 void
 LocalMemory::take(Section &section, std::size_t closingBefore, const nixlBasicDesc &range, std::size_t count,
                   std::vector<LocalEntryPtr> &out) {
@@ -183,7 +184,8 @@ LocalMemory::remove(const BackendList &candidates, const nixl_reg_dlist_t &descs
                                      nixlEnumStrings::memTypeStr(memory), " registered");
         }
         if (sections.empty())
-            return Status::error(NIXL_ERR_NOT_FOUND, "no ", nixlEnumStrings::memTypeStr(memory), " is registered");
+            return Status::error(NIXL_ERR_NOT_FOUND, "no ", nixlEnumStrings::memTypeStr(memory),
+                                 " is registered");
         for (const auto &[range, count] : ranges) {
             std::size_t least = std::numeric_limits<std::size_t>::max(), most = 0;
             for (const Section *section : sections) {
@@ -229,7 +231,8 @@ LocalMemory::removeAll(const std::function<Status(const LocalEntryPtr &)> &quies
     return finish(entries, quiesce);
 }
 
-/// Ends closed registrations: first what uses them, then the engine's part. Without the lock, since both may wait.
+/// Ends closed registrations: first what uses them, then the engine's part. Without the lock, since both may
+/// wait.
 Status
 LocalMemory::finish(const std::vector<LocalEntryPtr> &entries,
                     const std::function<Status(const LocalEntryPtr &)> &quiesce) {
@@ -244,8 +247,8 @@ LocalMemory::finish(const std::vector<LocalEntryPtr> &entries,
         if (status.ok())
             ended.push_back(entry.get());
         else if (first.ok())
-            first = status.withContext(concat(entry->backend->type(), " cannot end ",
-                                              describe(entry->memory, entry->desc)));
+            first = status.withContext(
+                concat(entry->backend->type(), " cannot end ", describe(entry->memory, entry->desc)));
     }
     std::sort(ended.begin(), ended.end());
     WriteLock lock(mutex_);
@@ -309,9 +312,11 @@ LocalMemory::snapshot(const BackendList &candidates, const nixl_reg_dlist_t &des
         const Section *section = find(backend.get(), descs.getType());
         LocalSection copy{backend, descs.getType(), {}};
         for (const nixlBasicDesc &range : ranges) {
-            const auto exact = section ? section->index.exact(range) : decltype(section->index.exact(range)){};
+            const auto exact =
+                section ? section->index.exact(range) : decltype(section->index.exact(range)){};
             if (exact.empty()) {
-                missing = concat(describe(descs.getType(), range), " is not registered with ", backend->type());
+                missing =
+                    concat(describe(descs.getType(), range), " is not registered with ", backend->type());
                 break;
             }
             copy.entries.push_back(exact.front().second);

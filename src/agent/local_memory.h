@@ -36,11 +36,11 @@ public:
     /// Registers all descriptors in one engine, or none.
     Status add(const BackendPtr &backend, const nixl_reg_dlist_t &descs);
 
-    /// Ends one registration per descriptor in every engine of `candidates` that has it. With `everywhere`, each
-    /// engine must have all of them; otherwise each descriptor must be in some engine.
-    /// `quiesce` is called for an entry that posted requests use and ends those; its error stops the call.
-    /// NIXL_ERR_NOT_FOUND: an entry is not registered, or another call is ending it; nothing was done. Other errors: what is left stays registered,
-    /// closed to new transfers, until the call is repeated.
+    /// Ends one registration per descriptor in every engine of `candidates` that has it. With `everywhere`,
+    /// each engine must have all of them; otherwise each descriptor must be in some engine. `quiesce` is
+    /// called for an entry that posted requests use and ends those; its error stops the call.
+    /// NIXL_ERR_NOT_FOUND: an entry is not registered, or another call is ending it; nothing was done. Other
+    /// errors: what is left stays registered, closed to new transfers, until the call is repeated.
     Status remove(const BackendList &candidates, const nixl_reg_dlist_t &descs, bool everywhere,
                   const std::function<Status(const LocalEntryPtr &)> &quiesce);
 
@@ -50,8 +50,8 @@ public:
     /// Engines that have memory of this kind, in the order in which they got it first.
     BackendList backendsWith(nixl_mem_t memory) const;
 
-    /// Calls `visit(index)` with the registrations of a section while they cannot change; an empty index if there are
-    /// none.
+    /// Calls `visit(index)` with the registrations of a section while they cannot change; an empty index if
+    /// there are none.
     template<typename Visitor>
     auto
     withSection(const nixlBackendH *backend, nixl_mem_t memory, Visitor visit) const {
@@ -83,7 +83,8 @@ private:
     const Section *find(const nixlBackendH *backend, nixl_mem_t memory) const NIXL_REQUIRES_SHARED(mutex_);
     void take(Section &section, std::size_t closingBefore, const nixlBasicDesc &range, std::size_t count,
               std::vector<LocalEntryPtr> &out) NIXL_REQUIRES(mutex_);
-    std::size_t countOf(const Section &section, const nixlBasicDesc &range) const NIXL_REQUIRES_SHARED(mutex_);
+    std::size_t countOf(const Section &section, const nixlBasicDesc &range) const
+        NIXL_REQUIRES_SHARED(mutex_);
     Status finish(const std::vector<LocalEntryPtr> &entries,
                   const std::function<Status(const LocalEntryPtr &)> &quiesce);
 

@@ -42,13 +42,13 @@ PeerState::find(const nixlBackendH *backend, nixl_mem_t memory) const {
 
 /// What a blob would change, made before anything is changed.
 struct Peers::Update {
-    PeerPtr known;           ///< the peer as it is; null if it is new
-    bool replaces = false;   ///< the blob is of another life of the peer
-    bool current = false;    ///< the blob is of the same life and not older than what is known
-    bool late = false;       ///< of the same life, and older: it adds what is unknown
-    std::vector<PeerLink> links;             ///< new ones
-    std::vector<RemoteEntryPtr> regions;     ///< new ones
-    std::vector<RemoteEntryPtr> superseded;  ///< replaced by another registration of the same range
+    PeerPtr known;                          ///< the peer as it is; null if it is new
+    bool replaces = false;                  ///< the blob is of another life of the peer
+    bool current = false;                   ///< the blob is of the same life and not older than what is known
+    bool late = false;                      ///< of the same life, and older: it adds what is unknown
+    std::vector<PeerLink> links;            ///< new ones
+    std::vector<RemoteEntryPtr> regions;    ///< new ones
+    std::vector<RemoteEntryPtr> superseded; ///< replaced by another registration of the same range
     std::set<const RemoteEntry *> confirmed; ///< known ones that the blob names again
 
     /// The state that the blob adds to, if any.
@@ -96,14 +96,14 @@ Peers::prepareLinks(const MetadataBlob &blob, const BackendList &backends, Updat
             theirs += " " + entry.backend;
         for (const BackendPtr &backend : backends)
             ours += " " + backend->type();
-        return Status::error(NIXL_ERR_BACKEND, "no engine in common: the peer has", theirs, ", this agent has",
-                             ours.empty() ? " none" : ours);
+        return Status::error(NIXL_ERR_BACKEND, "no engine in common: the peer has", theirs,
+                             ", this agent has", ours.empty() ? " none" : ours);
     }
     return {};
 }
 
-/// Regions: a known range keeps its registration if it is the same one. Another registration of the range replaces it
-/// if the blob is not older; plain NIXL blobs have no age, so there it is an error.
+/// Regions: a known range keeps its registration if it is the same one. Another registration of the range
+/// replaces it if the blob is not older; plain NIXL blobs have no age, so there it is an error.
 Status
 Peers::prepareRegions(const MetadataBlob &blob, const BackendList &backends, Update &update) const {
     const bool keyed = blob.extension && !blob.extension->keys.empty();
@@ -119,7 +119,8 @@ Peers::prepareRegions(const MetadataBlob &blob, const BackendList &backends, Upd
         if (!link)
             return Status::error(NIXL_ERR_NOT_FOUND, "the blob has memory of ", section.backend,
                                  " but no connection for it is known");
-        const PeerState::Section *known = update.base() ? update.base()->find(backend.get(), memory) : nullptr;
+        const PeerState::Section *known =
+            update.base() ? update.base()->find(backend.get(), memory) : nullptr;
         std::map<nixlBasicDesc, const std::string *> seen;
         for (const nixlBlobDesc &desc : section.descs) {
             const std::uint64_t key = keyed ? blob.extension->keys[number] : 0;
@@ -169,7 +170,8 @@ Peers::load(const nixl_blob_t &bytes, const BackendList &backends) {
         return decoded.status();
     const MetadataBlob blob = std::move(decoded).value();
     if (blob.agent == ownName_)
-        return Status::error(NIXL_ERR_INVALID_PARAM, "the metadata is of this agent itself, '", blob.agent, "'");
+        return Status::error(NIXL_ERR_INVALID_PARAM, "the metadata is of this agent itself, '", blob.agent,
+                             "'");
     Garbage garbage;
     LockGuard loading(loading_);
     Update update;

@@ -23,12 +23,13 @@ using RemoteEntryPtr = std::shared_ptr<RemoteEntry>;
 /// How one engine reaches a peer.
 struct PeerLink {
     BackendPtr backend;
-    std::string info;           ///< connection info, as loaded
+    std::string info; ///< connection info, as loaded
     std::shared_ptr<Peer> peer;
 };
 
-/// A peer from the first load of its metadata until it is invalidated, dropped or replaced by a new incarnation;
-/// after that this object stays "not live" for whoever still holds it, and a later load makes another one.
+/// A peer from the first load of its metadata until it is invalidated, dropped or replaced by a new
+/// incarnation; after that this object stays "not live" for whoever still holds it, and a later load makes
+/// another one.
 struct PeerState {
     explicit PeerState(std::string name_) : name(std::move(name_)) {}
 
@@ -63,10 +64,10 @@ public:
     explicit Peers(std::string ownName) : ownName_(std::move(ownName)) {}
 
     /// Takes in a metadata blob; all or nothing. Returns the peer's name.
-    /// Loading connects to nobody. Regions whose registration changed, or that a newer full blob lacks, go stale;
-    /// connections stay. A blob older than the newest full one is ignored; one between only adds. If a blob of
-    /// another life of the peer is refused, the life that was known is forgotten too: engines that know peers by
-    /// name have ended it already.
+    /// Loading connects to nobody. Regions whose registration changed, or that a newer full blob lacks, go
+    /// stale; connections stay. A blob older than the newest full one is ignored; one between only adds. If a
+    /// blob of another life of the peer is refused, the life that was known is forgotten too: engines that
+    /// know peers by name have ended it already.
     Result<std::string> load(const nixl_blob_t &bytes, const BackendList &backends);
 
     /// Forgets a peer. NIXL_ERR_NOT_FOUND if it is unknown.
@@ -90,7 +91,8 @@ public:
     /// Engines with memory of this kind of the peer.
     BackendList backendsWith(const PeerState &peer, nixl_mem_t memory) const;
 
-    /// Calls `visit(index)` with the peer's regions while they cannot change; an empty index if there are none.
+    /// Calls `visit(index)` with the peer's regions while they cannot change; an empty index if there are
+    /// none.
     template<typename Visitor>
     auto
     withSection(const PeerState &peer, const nixlBackendH *backend, nixl_mem_t memory, Visitor visit) const {
@@ -115,7 +117,8 @@ private:
     void retire(const PeerPtr &peer, Garbage &garbage) NIXL_REQUIRES(mutex_);
 
     const std::string ownName_;
-    Mutex loading_; ///< held for a whole load or removal, so that what was checked still holds when it is committed
+    Mutex loading_; ///< held for a whole load or removal, so that what was checked still holds when it is
+                    ///< committed
     mutable SharedMutex mutex_;
     std::unordered_map<std::string, PeerPtr> peers_ NIXL_GUARDED_BY(mutex_);
 };

@@ -26,7 +26,8 @@ struct Considered {
 } // namespace
 
 Result<Plan>
-choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates, std::vector<nixlPathOption> excluded) {
+choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
+           std::vector<nixlPathOption> excluded) {
     std::vector<Considered> considered;
     std::optional<Plan> plan;
     std::vector<Status> failures;
@@ -37,7 +38,8 @@ choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
             considered.push_back({{backend.type(), "", false, "it has no notifications"}});
             continue;
         }
-        auto path = backend.engine().path(input.operation, input.localMemory, input.remoteMemory, candidates[i].peer);
+        auto path =
+            backend.engine().path(input.operation, input.localMemory, input.remoteMemory, candidates[i].peer);
         if (!path.ok()) {
             failures.push_back(path.status().withContext(backend.type()));
             considered.push_back({{backend.type(), "", false, path.status().message()}});
@@ -46,10 +48,10 @@ choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
         for (const auto &[lane, reason] : path.value().refused)
             considered.push_back({{backend.type(), lane, false, reason}});
         const double us = path.value().estimateUs(input.blocks, input.bytes);
-        considered.push_back({{backend.type(), path.value().lane, false,
-                               path.value().reason +
-                                   (path.value().peerTakesPart ? "; the peer's library takes part" : "")},
-                              us});
+        considered.push_back(
+            {{backend.type(), path.value().lane, false,
+              path.value().reason + (path.value().peerTakesPart ? "; the peer's library takes part" : "")},
+             us});
         if (!plan || us < plan->estimateUs)
             plan = Plan{i, std::move(path).value(), us, {}};
     }
@@ -62,8 +64,8 @@ choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
         const bool gone = std::all_of(failures.begin(), failures.end(), [](const Status &failure) {
             return failure.code() == NIXL_ERR_REMOTE_DISCONNECT;
         });
-        return Status::error(gone ? NIXL_ERR_REMOTE_DISCONNECT : NIXL_ERR_BACKEND, "no path to the other end: ",
-                             reasons);
+        return Status::error(gone ? NIXL_ERR_REMOTE_DISCONNECT : NIXL_ERR_BACKEND,
+                             "no path to the other end: ", reasons);
     }
     const std::string &winner = candidates[plan->chosen].backend->type();
     std::stable_sort(considered.begin(), considered.end(),

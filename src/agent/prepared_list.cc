@@ -40,9 +40,10 @@ private:
 Status
 notCovered(std::size_t number, nixl_mem_t memory, const nixlBasicDesc &block, const BackendPtr &backend,
            const std::string &whose) {
-    return Status::error(NIXL_ERR_NOT_FOUND, "block ", number, ", ", describe(memory, block),
-                         block.len == 0 ? ": the length is zero" : concat(": lies in no memory that ", whose,
-                                                                          " registered with ", backend->type()));
+    return Status::error(
+        NIXL_ERR_NOT_FOUND, "block ", number, ", ", describe(memory, block),
+        block.len == 0 ? ": the length is zero"
+                       : concat(": lies in no memory that ", whose, " registered with ", backend->type()));
 }
 
 bool
@@ -54,7 +55,8 @@ wraps(const nixlStrideDesc &row) {
 
 template<typename EntryPtr>
 Status
-resolveBlocks(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedList &out, const std::string &whose) {
+resolveBlocks(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedList &out,
+              const std::string &whose) {
     for (std::size_t i = 0; i < input.blocks.size();) {
         const nixlBasicDesc &block = input.blocks[i];
         if (block.len == 0)
@@ -82,12 +84,13 @@ resolveBlocks(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedLis
 
 template<typename EntryPtr>
 Status
-resolveRows(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedList &out, const std::string &whose) {
+resolveRows(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedList &out,
+            const std::string &whose) {
     for (std::size_t i = 0; i < input.rows.size(); ++i) {
         const nixlStrideDesc &row = input.rows[i];
         const auto refuse = [&](const auto &...why) {
-            return Status::error(NIXL_ERR_NOT_FOUND, "row ", i, ", ", describe(input.memory, row), ", stride ",
-                                 row.stride, ", count ", row.count, ": ", why...);
+            return Status::error(NIXL_ERR_NOT_FOUND, "row ", i, ", ", describe(input.memory, row),
+                                 ", stride ", row.stride, ", count ", row.count, ": ", why...);
         };
         if (row.len == 0 || row.count == 0)
             return refuse("length and count must not be zero");
@@ -131,9 +134,10 @@ resolve(const BlockInput &input, const LocalMemory &memory, const BackendPtr &ba
 
 Result<ResolvedList>
 resolve(const BlockInput &input, const Peers &peers, const PeerState &peer, const BackendPtr &backend) {
-    return peers.withSection(peer, backend.get(), input.memory, [&](const CoveringIndex<RemoteEntryPtr> &index) {
-        return resolveIn(input, index, backend, concat("'", peer.name, "'"));
-    });
+    return peers.withSection(peer, backend.get(), input.memory,
+                             [&](const CoveringIndex<RemoteEntryPtr> &index) {
+                                 return resolveIn(input, index, backend, concat("'", peer.name, "'"));
+                             });
 }
 
 } // namespace nixl

@@ -34,10 +34,12 @@ struct BlockInput {
     std::span<const nixlStrideDesc> rows;
 
     explicit BlockInput(const nixl_xfer_dlist_t &list)
-        : memory(list.getType()), blocks(list.isEmpty() ? nullptr : &list[0], static_cast<std::size_t>(list.descCount())) {}
+        : memory(list.getType()),
+          blocks(list.isEmpty() ? nullptr : &list[0], static_cast<std::size_t>(list.descCount())) {}
 
     explicit BlockInput(const nixl_stride_dlist_t &list)
-        : memory(list.getType()), rows(list.isEmpty() ? nullptr : &list[0], static_cast<std::size_t>(list.descCount())) {}
+        : memory(list.getType()),
+          rows(list.isEmpty() ? nullptr : &list[0], static_cast<std::size_t>(list.descCount())) {}
 
     bool
     empty() const {

@@ -64,8 +64,8 @@ continues(const Block &block, const ListBlock &local, const ListBlock &remote, s
 } // namespace
 
 Result<RequestBlocks>
-pairBlocks(const ResolvedList &local, std::optional<std::span<const int>> localIndices, const ResolvedList &remote,
-           std::optional<std::span<const int>> remoteIndices, bool merge) {
+pairBlocks(const ResolvedList &local, std::optional<std::span<const int>> localIndices,
+           const ResolvedList &remote, std::optional<std::span<const int>> remoteIndices, bool merge) {
     Picker left(local, localIndices), right(remote, remoteIndices);
     const std::size_t count = left.count();
     if (count != right.count())
@@ -83,12 +83,13 @@ pairBlocks(const ResolvedList &local, std::optional<std::span<const int>> localI
             return right.outOfRange("remote", i);
         const ListBlock from = left.at(i), to = right.at(i);
         if (from.length != to.length)
-            return Status::error(NIXL_ERR_INVALID_PARAM, "the blocks at position ", i, " differ in length: ",
-                                 from.length, " local, ", to.length, " remote");
+            return Status::error(NIXL_ERR_INVALID_PARAM, "the blocks at position ", i,
+                                 " differ in length: ", from.length, " local, ", to.length, " remote");
         const std::uint32_t localRegion = left.number(from.region, request.localRegions);
         const std::uint32_t remoteRegion = right.number(to.region, request.remoteRegions);
         if (__builtin_add_overflow(request.bytes, from.length, &request.bytes))
-            return Status::error(NIXL_ERR_INVALID_PARAM, "the lengths up to position ", i, " add up to more than 2^64");
+            return Status::error(NIXL_ERR_INVALID_PARAM, "the lengths up to position ", i,
+                                 " add up to more than 2^64");
         if (merge && !request.blocks.empty() &&
             continues(request.blocks.back(), from, to, localRegion, remoteRegion))
             request.blocks.back().length += from.length;

@@ -23,10 +23,11 @@ struct RequestBlocks {
 };
 
 /// Pairs local[localIndices[i]] with remote[remoteIndices[i]]; without indices, the lists one to one.
-/// With `merge`, a pair that continues the one before on both sides in the same regions becomes part of its block.
-/// NIXL_ERR_INVALID_PARAM, naming the position: counts or lengths differ, nothing to pair, an index out of range.
+/// With `merge`, a pair that continues the one before on both sides in the same regions becomes part of its
+/// block. NIXL_ERR_INVALID_PARAM, naming the position: counts or lengths differ, nothing to pair, an index
+/// out of range.
 Result<RequestBlocks> pairBlocks(const ResolvedList &local, std::optional<std::span<const int>> localIndices,
-                                 const ResolvedList &remote, std::optional<std::span<const int>> remoteIndices,
-                                 bool merge);
+                                 const ResolvedList &remote,
+                                 std::optional<std::span<const int>> remoteIndices, bool merge);
 
 } // namespace nixl

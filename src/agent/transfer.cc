@@ -27,9 +27,10 @@ nixlXferReqH::nixlXferReqH(nixl::TransferParts parts, nixl::Telemetry *telemetry
                                                  : static_cast<nixl::LocalEntry &>(*entry).loopback.get();
         remoteRegions_.push_back({region, entry->desc.devId});
     }
-    spec_ = {parts_.operation, parts_.localMemory, parts_.remoteMemory, parts_.blocks.blocks,
-             parts_.blocks.bytes, localRegions_, remoteRegions_, parts_.peerName,
-             parts_.link ? parts_.link->peer.get() : nullptr, parts_.customParam};
+    spec_ = {parts_.operation,     parts_.localMemory,  parts_.remoteMemory,
+             parts_.blocks.blocks, parts_.blocks.bytes, localRegions_,
+             remoteRegions_,       parts_.peerName,     parts_.link ? parts_.link->peer.get() : nullptr,
+             parts_.customParam};
 }
 
 nixl::Result<std::shared_ptr<nixlXferReqH>>
@@ -60,7 +61,8 @@ nixlXferReqH::checkLive() const {
                              nixl::describe(entry->memory, entry->desc), " of this agent has ended");
     if (const nixl::RegionEntry *entry = gone(parts_.blocks.remoteRegions))
         return Status::error(NIXL_ERR_NOT_FOUND, "stale: the registration of ",
-                             nixl::describe(entry->memory, entry->desc), " of '", parts_.peerName, "' has ended");
+                             nixl::describe(entry->memory, entry->desc), " of '", parts_.peerName,
+                             "' has ended");
     return {};
 }
 
@@ -107,7 +109,8 @@ nixlXferReqH::post(const std::optional<std::optional<std::string>> &change) {
     notification_ = wanted;
     started_ = Clock::now();
     times_.startTime = std::chrono::duration_cast<std::chrono::microseconds>(started_.time_since_epoch());
-    // First count, then look: a deregistration closes first, then counts, so that one of the two sees the other.
+    // First count, then look: a deregistration closes first, then counts, so that one of the two sees the
+    // other.
     countRun(1);
     if (const Status live = checkLive(); !live.ok()) {
         countRun(-1);
@@ -160,7 +163,8 @@ nixlXferReqH::end(Progress progress) {
     if (!telemetry_)
         return;
     if (state_.code == NIXL_SUCCESS)
-        telemetry_->recordTransfer(parts_.operation, parts_.blocks.bytes, times_.postDuration, times_.xferDuration);
+        telemetry_->recordTransfer(parts_.operation, parts_.blocks.bytes, times_.postDuration,
+                                   times_.xferDuration);
     telemetry_->recordEngineEvents(parts_.backend->engine().takeTelemetry());
 }
 
@@ -184,10 +188,12 @@ nixlXferReqH::quiesce(const nixl::RegionEntry &entry, std::chrono::milliseconds 
     if (state_.code != NIXL_IN_PROG || poll().code != NIXL_IN_PROG)
         return {};
     if (!request_->cancel(patience))
-        return Status::error(NIXL_ERR_BACKEND, "a transfer with '", parts_.peerName, "' that uses it does not end");
+        return Status::error(NIXL_ERR_BACKEND, "a transfer with '", parts_.peerName,
+                             "' that uses it does not end");
     Progress progress = request_->check();
     if (progress.code == NIXL_ERR_CANCELED)
-        progress.message = nixl::concat("cancelled: ", nixl::describe(entry.memory, entry.desc), " was deregistered");
+        progress.message =
+            nixl::concat("cancelled: ", nixl::describe(entry.memory, entry.desc), " was deregistered");
     end(std::move(progress));
     return {};
 }
@@ -205,6 +211,10 @@ nixlXferReqH::times() const {
 
 nixlPathExplanation
 nixlXferReqH::explanation() const {
-    return {parts_.backend->type(), parts_.plan.path.lane, parts_.plan.path.reason,
-            parts_.blocks.blocks.size(), static_cast<std::size_t>(parts_.blocks.bytes), parts_.plan.options};
+    return {parts_.backend->type(),
+            parts_.plan.path.lane,
+            parts_.plan.path.reason,
+            parts_.blocks.blocks.size(),
+            static_cast<std::size_t>(parts_.blocks.bytes),
+            parts_.plan.options};
 }

@@ -30,7 +30,7 @@ struct TransferParts {
     nixl_mem_t localMemory;
     nixl_mem_t remoteMemory;
     std::string peerName;
-    PeerPtr peer;            ///< nullptr: loop-back
+    PeerPtr peer;                 ///< nullptr: loop-back
     std::optional<PeerLink> link; ///< of the chosen engine to the peer
     BackendPtr backend;
     RequestBlocks blocks;
@@ -68,8 +68,8 @@ public:
     /// The state; asks the engine if it is in progress.
     nixl::RequestState status();
 
-    /// True once local memory is quiet, after at most `patience`; a run in progress is cancelled. From then on the
-    /// request cannot be posted.
+    /// True once local memory is quiet, after at most `patience`; a run in progress is cancelled. From then
+    /// on the request cannot be posted.
     bool release(std::chrono::milliseconds patience);
 
     /// Ends a run that uses `entry`, for its deregistration. NIXL_ERR_BACKEND if it does not end in time.
@@ -118,7 +118,8 @@ private:
     mutable nixl::Mutex mutex_;
     std::unique_ptr<nixl::EngineRequest> request_ NIXL_GUARDED_BY(mutex_);
     bool released_ NIXL_GUARDED_BY(mutex_) = false;
-    nixl::RequestState state_ NIXL_GUARDED_BY(mutex_){NIXL_ERR_NOT_POSTED, "the request was never posted", false};
+    nixl::RequestState state_ NIXL_GUARDED_BY(mutex_){NIXL_ERR_NOT_POSTED, "the request was never posted",
+                                                      false};
     std::optional<std::string> notification_ NIXL_GUARDED_BY(mutex_);
     Clock::time_point started_ NIXL_GUARDED_BY(mutex_);
     nixl_xfer_telem_t times_ NIXL_GUARDED_BY(mutex_);

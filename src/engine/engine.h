@@ -1,8 +1,8 @@
 // The interface between the core and the engines that move bytes.
 //
-// An engine states as data what it can do and gets whole lists at once, never one call per descriptor. The core
-// checks arguments, resolves descriptors to regions, picks the path and keeps the state of requests; an engine
-// only moves bytes and says when it is done with memory.
+// An engine states as data what it can do and gets whole lists at once, never one call per descriptor. The
+// core checks arguments, resolves descriptors to regions, picks the path and keeps the state of requests; an
+// engine only moves bytes and says when it is done with memory.
 //
 // Threads: every method may be called from any thread, also at the same time, unless it says otherwise.
 // Lifetime: the core destroys requests before the regions and peers they use, those before the engine, and
@@ -58,9 +58,9 @@ struct EngineConfig {
     nixl_thread_sync_t syncMode = nixl_thread_sync_t::NIXL_THREAD_SYNC_NONE;
     bool telemetry = false;
     std::shared_ptr<const Options> options; ///< the process's settings when the agent was made; not null
-    /// Called when a posted request has become terminal outside of post(), and when a message has arrived; not
-    /// after the engine's destructor has returned. From any thread, with locks of the engine held: it only wakes
-    /// whoever waits, and calls nothing of the engine. May be empty.
+    /// Called when a posted request has become terminal outside of post(), and when a message has arrived;
+    /// not after the engine's destructor has returned. From any thread, with locks of the engine held: it
+    /// only wakes whoever waits, and calls nothing of the engine. May be empty.
     std::function<void()> onActivity;
 };
 
@@ -119,8 +119,8 @@ struct RemoteRegionRef {
 
 /// A whole transfer. Everything it points to outlives the request that is prepared from it.
 ///
-/// Strided runs arrive as their blocks, which are the general form; a span of runs can stand beside them for engines
-/// whose Capabilities ask for it.
+/// Strided runs arrive as their blocks, which are the general form; a span of runs can stand beside them for
+/// engines whose Capabilities ask for it.
 struct TransferSpec {
     nixl_xfer_op_t operation;
     nixl_mem_t localMemory;
@@ -136,12 +136,12 @@ struct TransferSpec {
 
 /// A way to reach memory, as an engine offers it for a pair of kinds of memory and a peer.
 struct Path {
-    std::string lane;               ///< name for people: "process_vm"
-    std::string reason;             ///< why the engine takes this lane; one clause
-    double latencyUs = 0;           ///< fixed cost of a transfer
-    double bytesPerUs = 1;          ///< bandwidth
-    double perBlockUs = 0;          ///< cost of each block beyond its bytes
-    bool peerTakesPart = false;     ///< the peer's library must run for the transfer to go on
+    std::string lane;           ///< name for people: "process_vm"
+    std::string reason;         ///< why the engine takes this lane; one clause
+    double latencyUs = 0;       ///< fixed cost of a transfer
+    double bytesPerUs = 1;      ///< bandwidth
+    double perBlockUs = 0;      ///< cost of each block beyond its bytes
+    bool peerTakesPart = false; ///< the peer's library must run for the transfer to go on
     /// Faster lanes of the same engine that cannot be used here, each with the reason.
     std::vector<std::pair<std::string, std::string>> refused;
 
@@ -208,7 +208,8 @@ public:
     // ---- Local memory ----
 
     /// REQUIRES: a range that does not wrap; not empty for memory.
-    virtual Result<std::unique_ptr<LocalRegion>> registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) = 0;
+    virtual Result<std::unique_ptr<LocalRegion>> registerRegion(const nixlBlobDesc &desc,
+                                                                nixl_mem_t memory) = 0;
 
     /// Ends a registration: no new access by anybody, and success only when no access is under way. Waits a
     /// bounded time for that. After an error the region still exists, closed to new accesses, and the call
@@ -220,8 +221,8 @@ public:
 
     /// The remote-side form of an own region, for transfers of an agent with itself. Only if
     /// capabilities().local. The result may refer to `region`.
-    virtual Result<std::unique_ptr<RemoteRegion>> loopbackRegion(LocalRegion &region, const nixlBlobDesc &desc,
-                                                                 nixl_mem_t memory) = 0;
+    virtual Result<std::unique_ptr<RemoteRegion>>
+    loopbackRegion(LocalRegion &region, const nixlBlobDesc &desc, nixl_mem_t memory) = 0;
 
     /// Looks up files or objects.
     virtual Result<std::vector<nixl_query_resp_t>> queryMemory(const nixl_reg_dlist_t &descs) const;

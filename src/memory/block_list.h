@@ -18,8 +18,8 @@ struct ListBlock {
     std::uint32_t region; ///< index into a table that the owner of the list keeps
 };
 
-/// Blocks in the order of a list, numbered from 0. Runs of equal blocks at equal distances in one region are kept
-/// as one row, so that a strided list of millions of blocks is as small as its description.
+/// Blocks in the order of a list, numbered from 0. Runs of equal blocks at equal distances in one region are
+/// kept as one row, so that a strided list of millions of blocks is as small as its description.
 class BlockList {
 public:
     /// True if `count` more blocks can be numbered.
@@ -28,7 +28,8 @@ public:
         return count <= std::numeric_limits<std::uint64_t>::max() - size_;
     }
 
-    /// Appends `count` blocks of `length` bytes, `stride` apart, all in `region`. REQUIRES: count > 0, hasRoomFor(count).
+    /// Appends `count` blocks of `length` bytes, `stride` apart, all in `region`. REQUIRES: count > 0,
+    /// hasRoomFor(count).
     void append(std::uint64_t address, std::uint64_t length, std::uint64_t stride, std::uint64_t count,
                 std::uint32_t region);
 
@@ -43,7 +44,8 @@ public:
         return rows_.size();
     }
 
-    /// Walks over blocks by number; cheap for numbers that follow each other and where all rows are single blocks.
+    /// Walks over blocks by number; cheap for numbers that follow each other and where all rows are single
+    /// blocks.
     class Cursor {
     public:
         explicit Cursor(const BlockList &list) : list_(&list) {}
@@ -85,8 +87,8 @@ private:
     std::uint64_t size_ = 0;
 };
 
-/// Number of blocks, from `start` on, that have the length of the first and follow each other at one distance of at
-/// least that length, on one device.
+/// Number of blocks, from `start` on, that have the length of the first and follow each other at one distance
+/// of at least that length, on one device.
 std::size_t runLength(std::span<const nixlBasicDesc> descs, std::size_t start);
 
 /// What a lookup of a block found: the region's number in the owner's table, and its range.
@@ -95,12 +97,13 @@ struct Covering {
     nixlBasicDesc range;
 };
 
-/// Appends `count` blocks like `first`, `stride` apart, each resolved by `cover(block) -> optional<Covering>`.
-/// Returns how many were covered; fewer than `count` means that the next one is not.
+/// Appends `count` blocks like `first`, `stride` apart, each resolved by `cover(block) ->
+/// optional<Covering>`. Returns how many were covered; fewer than `count` means that the next one is not.
 /// REQUIRES: first.len > 0, stride >= first.len if count > 1, no address wraps, list.hasRoomFor(count).
 template<typename Cover>
 std::uint64_t
-appendRun(BlockList &list, const nixlBasicDesc &first, std::uint64_t stride, std::uint64_t count, Cover &cover) {
+appendRun(BlockList &list, const nixlBasicDesc &first, std::uint64_t stride, std::uint64_t count,
+          Cover &cover) {
     std::uint64_t done = 0;
     while (done < count) {
         const nixlBasicDesc block(first.addr + done * stride, first.len, first.devId);
@@ -108,7 +111,8 @@ appendRun(BlockList &list, const nixlBasicDesc &first, std::uint64_t stride, std
         if (!hit)
             break;
         const std::uint64_t offset = block.addr - hit->range.addr;
-        const std::uint64_t room = hit->range.len - offset - block.len; // bytes of the region behind the block
+        const std::uint64_t room =
+            hit->range.len - offset - block.len; // bytes of the region behind the block
         const std::uint64_t fitting = count - done == 1 ? 1 : std::min(count - done, room / stride + 1);
         list.append(block.addr, block.len, stride, fitting, hit->region);
         done += fitting;

@@ -1,4 +1,5 @@
-// Finds a registration that covers a range, among registrations that may be nested, overlapping, adjacent or equal.
+// Finds a registration that covers a range, among registrations that may be nested, overlapping, adjacent or
+// equal.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,8 @@
 
 namespace nixl {
 
-/// A set of ranges with a value each. Per device a treap ordered by start, length and age, in which every node
-/// knows the highest last byte of its subtree: a covering range is found on one path and one descent.
+/// A set of ranges with a value each. Per device a treap ordered by start, length and age, in which every
+/// node knows the highest last byte of its subtree: a covering range is found on one path and one descent.
 ///
 /// Value must be cheap to copy (a shared_ptr). Not thread-safe.
 template<typename Value> class CoveringIndex {
@@ -52,17 +53,17 @@ public:
         return true;
     }
 
-    /// The value of a range that covers `query` (which must not be empty), nullptr if none does. Among several
-    /// the one that starts last; of equal starts the longest; of equal ranges the youngest. `visited` counts
-    /// the nodes looked at.
+    /// The value of a range that covers `query` (which must not be empty), nullptr if none does. Among
+    /// several the one that starts last; of equal starts the longest; of equal ranges the youngest. `visited`
+    /// counts the nodes looked at.
     const Value *
     cover(const nixlBasicDesc &query, std::size_t *visited = nullptr) const {
         const auto root = roots_.find(query.devId);
         if (root == roots_.end() || query.len == 0 || query.addr > kMax - (query.len - 1))
             return nullptr;
         const std::uint64_t last = query.addr + (query.len - 1);
-        // Going down to the end of the ranges that start at or before the query, the nodes where the path turns
-        // right, and their left subtrees, are all those ranges; later turns start later.
+        // Going down to the end of the ranges that start at or before the query, the nodes where the path
+        // turns right, and their left subtrees, are all those ranges; later turns start later.
         std::size_t count = 0;
         Index best = kNone;
         bool bestIsSubtree = false;
@@ -221,7 +222,8 @@ private:
         if (at == kNone)
             return;
         const Node &node = nodes_[at];
-        const std::pair<std::uint64_t, std::uint64_t> here(node.key.start, node.key.length), wanted(range.addr, range.len);
+        const std::pair<std::uint64_t, std::uint64_t> here(node.key.start, node.key.length),
+            wanted(range.addr, range.len);
         if (wanted <= here)
             collect(node.left, range, found);
         if (wanted == here)

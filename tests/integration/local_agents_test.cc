@@ -14,9 +14,9 @@
 #include <random>
 #include <thread>
 
-#include "support/child_process.h"
 #include "nixl.h"
 #include "nixl_ext.h"
+#include "support/child_process.h"
 
 namespace {
 
@@ -143,7 +143,8 @@ shuffled(std::size_t count, unsigned seed) {
 void
 moveScattered(nixlAgent &agent, Memory &memory, const std::string &peer, std::uintptr_t remote,
               const std::function<void(std::uint64_t seed)> &refill,
-              const std::function<bool(const std::vector<std::size_t> &, std::size_t, const std::vector<std::size_t> &)> &check) {
+              const std::function<bool(const std::vector<std::size_t> &, std::size_t,
+                                       const std::vector<std::size_t> &)> &check) {
     for (const std::size_t bytes : {std::size_t{512}, std::size_t{4096}}) {
         const std::size_t count = memory.size() / bytes;
         const auto from = shuffled(count, 1), to = shuffled(count, 2);
@@ -156,8 +157,10 @@ moveScattered(nixlAgent &agent, Memory &memory, const std::string &peer, std::ui
         ASSERT_STATUS(agent.prepXferDlist(blockList(memory, from, bytes), localSide), NIXL_SUCCESS);
         ASSERT_STATUS(agent.prepXferDlist(peer, there, remoteSide), NIXL_SUCCESS);
         nixlXferReqH *write = nullptr, *read = nullptr;
-        ASSERT_STATUS(agent.makeXferReq(NIXL_WRITE, localSide, indices, remoteSide, indices, write), NIXL_SUCCESS);
-        ASSERT_STATUS(agent.makeXferReq(NIXL_READ, localSide, indices, remoteSide, indices, read), NIXL_SUCCESS);
+        ASSERT_STATUS(agent.makeXferReq(NIXL_WRITE, localSide, indices, remoteSide, indices, write),
+                      NIXL_SUCCESS);
+        ASSERT_STATUS(agent.makeXferReq(NIXL_READ, localSide, indices, remoteSide, indices, read),
+                      NIXL_SUCCESS);
         memory.fill(1);
         ASSERT_STATUS(run(agent, write), NIXL_SUCCESS);
         ASSERT_TRUE(check(to, bytes, from)) << "WRITE of " << bytes;
@@ -379,13 +382,14 @@ TEST(LocalMemory, C13_RegisteredTwiceIsDeregisteredTwice) {
     }
 }
 
-// C17: many views of one buffer, registered and deregistered again and again: no round does more than another.
-// Work is counted in bytes of memory that stay; time is for people.
+// C17: many views of one buffer, registered and deregistered again and again: no round does more than
+// another. Work is counted in bytes of memory that stay; time is for people.
 TEST(LocalMemory, C17_ManyViewsManyRounds) {
     auto agent = makeAgent("a");
     const std::size_t views = full() ? 10000 : 2000, bytes = 200 * 1000;
     const std::size_t total = views * bytes;
-    void *buffer = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *buffer =
+        mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ASSERT_NE(buffer, MAP_FAILED);
     nixl_reg_dlist_t list(DRAM_SEG);
     for (std::size_t i = 0; i < views; ++i)

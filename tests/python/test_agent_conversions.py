@@ -1,5 +1,6 @@
 """get_*_descs and what the agent makes of tuples, arrays and tensors."""
 
+import ctypes
 import logging
 
 import numpy as np
@@ -202,3 +203,16 @@ def test_c20_wrong_strided_rows_are_refused(pair):
             pair.a.prep_xfer_dlist("beta", np.array([wrong], np.uint64), "DRAM")
     with pytest.raises(nixlBind.nixlNotFoundError):
         pair.a.prep_xfer_dlist("beta", np.zeros((0, 5), np.uint64), "DRAM")
+
+
+def test_c20_any_object_with_a_buffer_is_an_array(pair):
+    rows = ((ctypes.c_uint64 * 3) * 2)((1, 2, 3), (4, 5, 6))
+    assert list(pair.a.get_xfer_descs(rows, "DRAM")) == [(1, 2, 3), (4, 5, 6)]
+    assert [desc[:3] for desc in pair.a.get_reg_descs(rows, "DRAM")] == [(1, 2, 3), (4, 5, 6)]
+    row = ((ctypes.c_uint64 * 5) * 1)((pair.source.addr, 512, 0, 512, 16))
+    assert pair.a.prep_xfer_dlist("", row, "DRAM")
+
+
+def test_c20_an_empty_array_of_rows_is_not_found(pair):
+    with pytest.raises(nixlBind.nixlNotFoundError):
+        pair.a.prep_xfer_dlist("", np.zeros((0, 5), np.uint64), "DRAM")

@@ -247,6 +247,48 @@ def test_output_to_a_closed_pipe_is_no_traceback(tmp_path):
     assert b"Traceback" not in errors and b"BrokenPipe" not in errors
 
 
+@pytest.mark.parametrize(
+    ("redirection", "code", "lines"),
+    [
+        (">&-", 0, 0),
+        ("2>&-", 0, 0),
+        ("<&- >&- 2>&-", 0, 0),
+        ("2>/dev/full", 0, 0),
+        (">/dev/full", 1, 1),
+        (">/dev/full 2>/dev/full", 1, 0),
+    ],
+)
+@pytest.mark.parametrize("arguments", [("file", "--out", "out"), ("--help",)])
+def test_streams_that_are_closed_or_full(tmp_path, arguments, redirection, code, lines):
+    (tmp_path / "file").write_bytes(b"content")
+    done = subprocess.run(
+        ["bash", "-c", f'"$@" {redirection}', "bash", *command(*arguments)], cwd=tmp_path, env=environment(),
+        capture_output=True, text=True, timeout=ENOUGH_S,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("nixl demo: cannot write the result: No space left on device\n") == lines
+    if "--out" in arguments:
+        assert (tmp_path / "out").read_bytes() == b"content"
+
+
+def test_stdout_has_only_json_whatever_is_logged(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "hook").mkdir()
+    (tmp_path / "hook" / "sitecustomize.py").write_text(
+        "import nixl._foreign as foreign\n"
+        "foreign.other_owner = lambda packages: 'another'\n"
+        "foreign.warn_of_other_owner()\n"
+        "import nixl.cli.demo as demo\n"
+        "original = demo.find_source\n"
+        "demo.find_source = lambda path: (foreign.get_logger('x').warning('said later'), original(path))[1]\n"
+    )
+    path = f"{tmp_path / 'hook'}{os.pathsep}{environment()['PYTHONPATH']}"
+    done = demo(tmp_path / "file", "--json", env={**environment(), "PYTHONPATH": path, "NIXL_LOG_LEVEL": "LOUD"})
+    assert json.loads(done.stdout)["verified"] is True
+    assert "pip uninstall another" in done.stderr and "'LOUD'" in done.stderr and "said later" in done.stderr
+
+
 # ---- What it refuses -------------------------------------------------------------------------------------
 
 
@@ -262,6 +304,8 @@ def test_output_to_a_closed_pipe_is_no_traceback(tmp_path):
         (["{tmp}/file", "--out", "{tmp}/missing/out"], "cannot write"),
         (["{tmp}/file", "--out", "{tmp}"], "cannot write"),
         (["{tmp}/file", "--block-size", "1"], "--block-size"),
+        (["/sys/kernel/mm/transparent_hugepage/enabled"], "of 4,096 bytes"),
+        (["{tmp}/file", "--out", "/dev/stdout"], "printed there"),
     ],
 )
 @pytest.mark.parametrize("form", [[], ["--json"]])
@@ -278,6 +322,15 @@ def test_unusable_input_is_one_line_and_exit_code_2(tmp_path, arguments, words, 
     assert len(lines) == 1 and words in lines[0], done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.parametrize(("name", "value"), [("NIXL_CONFIG_FILE", "/nope"), ("NIXL_LOCAL", "maybe")])
+def test_unusable_setting_is_one_line_and_exit_code_2(tmp_path, name, value):
+    (tmp_path / "file").write_bytes(b"content")
+    done = demo(tmp_path / "file", env={**environment(), name: value})
+    lines = [line for line in done.stderr.splitlines() if line.startswith("nixl demo:")]
+    assert (done.returncode, len(lines)) == (2, 1) and value in lines[0], done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_too_little_memory_in_a_process_is_one_line(tmp_path):

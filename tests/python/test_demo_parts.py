@@ -10,7 +10,7 @@ from nixl import cli
 from nixl.cli import demo, table, text
 from nixl.cli.demo import layout, memory
 from nixl.cli.demo.cache import PagedCache
-from nixl.cli.demo.errors import Failed, Refused
+from nixl.cli.demo.errors import Refused
 from nixl.cli.demo.source import ENOUGH_BYTES, Source, find_source
 from nixl.cli.demo.target import Target
 from nixl.cli.progress import Progress
@@ -86,15 +86,22 @@ def test_touching_changes_nothing():
     assert bytes(cache.block(0)) + bytes(cache.block(1)) + bytes(cache.block(2)) == bytes(15000)
 
 
-def test_file_that_shrinks_is_a_failure_and_not_an_endless_loop(tmp_path):
+def test_file_that_ends_early_is_refused_with_both_sizes(tmp_path):
+    (tmp_path / "first").write_bytes(b"123")
     path = tmp_path / "f"
     path.write_bytes(b"12345")
-    with pytest.raises(Failed, match="became shorter"):
-        PagedCache(1, 64).fill(Source("f", [(str(path), 6)]), nothing)
+    with pytest.raises(Refused, match=f"^{path} ended after 5 of 6 bytes$"):
+        PagedCache(1, 64).fill(Source("f", [(str(tmp_path / "first"), 3), (str(path), 6)]), nothing)
+
+
+def test_file_that_cannot_be_read_to_its_end_is_refused():
+    # Address 0, where no process has memory.
+    with pytest.raises(Refused, match="^cannot read /proc/self/mem: Input/output error$"):
+        PagedCache(1, 64).fill(Source("m", [("/proc/self/mem", 6)]), nothing)
 
 
 def test_memory_that_cannot_be_had_is_too_little_memory():
-    with pytest.raises(Refused, match="too little memory"):
+    with pytest.raises(Refused, match=r"^too little memory: [\d,]+ TB for a cache could not be had: [^\[]+$"):
         PagedCache(1 << 40, 1 << 30)
 
 
@@ -208,9 +215,45 @@ def test_unusable_target_is_refused(tmp_path, name, words):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "wanted, words",
+    [("", "without a name"), ("/proc/x", "/proc/x: No such file"), ("/sys/x", "/sys/x: Permission denied")],
+)
+def test_target_where_no_file_can_be_is_refused_for_that(wanted, words):
+    with pytest.raises(Refused, match=words), Target(wanted, five_bytes()):
+        pass
+
+
+def test_target_that_is_an_open_file_of_this_process_is_refused():
+    reading, writing = os.pipe()
+    try:
+        with pytest.raises(Refused, match="no name"), Target(f"/dev/fd/{writing}", five_bytes()):
+            pass
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_pipe_is_refused_at_once_without_a_reader_and_held_open_with_one(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(Refused, match="no process reads"), Target(str(pipe), five_bytes()):
+        pass
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with Target(str(pipe), five_bytes()) as target:
+        with open(target.path, "wb") as file:
+            file.write(b"12345")
+        assert os.read(reader, 10) == b"12345"
+        with pytest.raises(BlockingIOError):  # the end would be b""
+            os.read(reader, 10)
+    assert os.read(reader, 10) == b""
+    os.close(reader)
+
+
 def test_target_without_room_is_refused_with_both_amounts(tmp_path):
     with pytest.raises(Refused, match=r"needs 1,000,000 TB, .* are free"):
         Target(str(tmp_path / "out"), five_bytes(10**18)).__enter__()
+    assert os.listdir(tmp_path) == []
 
 
 # ---- Memory ----------------------------------------------------------------------------------------------
@@ -261,6 +304,7 @@ def test_amounts_read_well():
     assert text.binary_size(16384) == "16 KiB"
     assert text.binary_size(1000) == "1000 B"
     assert text.amount(36) == "36 B"
+    assert [text.counted(count, "byte") for count in (0, 1, 1000)] == ["0 bytes", "1 byte", "1,000 bytes"]
     assert text.amount(1_000_000_001) == "1.00 GB"
     assert text.amount(300_000_001) == "300 MB"
 
@@ -334,6 +378,7 @@ def test_quiet_progress_says_nothing():
         (["--seed", "x"], "--seed"),
         (["--timeout", "-1"], "--timeout"),
         (["--timeout", "nan"], "--timeout"),
+        (["--timeout", "1e7"], "above 0, at most 1000000"),
         (["--backend"], "expected one argument"),
         (["--back", "LOCAL"], "unrecognized"),
         (["a", "b"], "unrecognized arguments: b"),

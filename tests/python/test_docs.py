@@ -92,6 +92,15 @@ def test_programs_of_readme_do_what_they_show(tree):
     assert cpp == shell == "NIXL_SUCCESS: some KV cache\n"
 
 
+def test_programs_of_readme_have_ten_lines():
+    """Beside imports, includes, the head of main() and braces."""
+    for language, text, _ in programs(ROOT / "README.md"):
+        if language in ("python", "cpp"):
+            lines = [line.strip() for line in text.splitlines()]
+            aside = re.compile(r"|[{}]+|#include .*|(import|from) .*|int main\(\) {")
+            assert len([line for line in lines if not aside.fullmatch(line)]) == 10, language
+
+
 def test_readme_shows_first_what_to_do():
     screen = (ROOT / "README.md").read_text().splitlines()[:60]
     text = "\n".join(screen)

@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import pytest
+from nixl import _bindings as nixlBind
 
 WITHOUT = """
     import sys
@@ -76,3 +77,30 @@ def test_imports_nothing_heavy():
 def test_the_interpreter_ends_in_silence(ending):
     result = run(TRANSFER, ending)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+INTERRUPT = """
+    import sys
+
+    class Interrupt:
+        def find_spec(self, name, path=None, target=None):
+            if name == "datetime":
+                raise KeyboardInterrupt
+
+    sys.modules.pop("datetime", None)
+    sys.meta_path.insert(0, Interrupt())
+"""
+
+
+def test_interrupt_while_the_bindings_import_a_module():
+    result = run(INTERRUPT, "import nixl")
+    # pybind11 makes it the cause of an ImportError.
+    assert result.returncode == 1 and "KeyboardInterrupt" in result.stderr
+
+
+def test_types_are_not_registered_for_other_modules():
+    """NIXL's own bindings, loaded beside ours, register C++ types of the same names."""
+    kinds = [kind for kind in vars(nixlBind).values() if isinstance(kind, type) and not issubclass(kind, Exception)]
+    assert len(kinds) >= 13
+    for kind in kinds:
+        assert any(name.startswith("__pybind11_module_local") for name in dir(kind)), kind

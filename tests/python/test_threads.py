@@ -152,3 +152,28 @@ def test_many_threads_use_one_agent(pair):
     assert not errors
     for position in range(4):
         assert pair.target.bytes_of(position) == pair.source.bytes_of(position)
+
+
+def test_messages_stay_in_order_when_two_threads_take_them():
+    agent = local_agent("taker")
+
+    class Arriving:
+        """Another thread asks while the first has its message and has not stored it."""
+
+        calls = 0
+        other = None
+
+        def getNotifs(self, *_arguments):
+            self.calls += 1
+            if self.calls > 1:
+                return {"peer": [b"second"]}
+            self.other = threading.Thread(target=agent.update_notifs)
+            self.other.start()
+            self.other.join(0.2)  # it waits for the first thread
+            return {"peer": [b"first"]}
+
+    real, agent.agent = agent.agent, Arriving()
+    agent.update_notifs()
+    agent.agent.other.join()
+    agent.agent = real
+    assert agent.notifs == {"peer": [b"first", b"second"]}

@@ -229,6 +229,8 @@ public:
         const auto &fake = static_cast<FakeLocalRegion &>(region);
         record("deregisterRegion", concat(Hex{fake.range.address}, "+", fake.range.length, " ",
                                           nixlEnumStrings::memTypeStr(fake.range.memory)));
+        if (const auto hook = settings_->script().onDeregister)
+            hook();
         FakeWorld &world = FakeWorld::get();
         {
             WriteLock lock(world.mutex);

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import demo
+from .. import logging
+from . import demo, output
 
 
 class Parser(argparse.ArgumentParser):
@@ -16,6 +16,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Ends the program, after the help too: the way out of everything that argparse prints."""
+        if message:
+            output.write(sys.stderr, message)
+        raise SystemExit(status if output.print_result(self.prog, "") else status or 1)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -26,19 +32,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line `argv` (default: the program's) and returns the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            # File names may hold bytes, and terminals may lack letters, that cannot be printed as they are.
-            stream.reconfigure(errors="backslashreplace")
+    """Runs the command line `argv` (default: the program's) and returns the exit code. stdout is for results alone."""
+    output.prepare_streams()
+    logging.send_lines_to(sys.stderr)
     args, unknown = build_parser().parse_known_args(argv)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    try:
-        code = args.run(args)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        # The reader of our output went away (`nixl demo | head -1`); keep the exit of Python quiet too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    return args.run(args)

@@ -1,4 +1,7 @@
-"""Shows how far a long step is: a bar on a terminal, a plain line now and then elsewhere, or nothing."""
+"""Shows how far a long step is: a bar on a terminal, a plain line now and then elsewhere, or nothing.
+
+A stream that takes no more ends the showing, not the work.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from .output import write
 from .text import amount
 
 BAR_CELLS = 30
@@ -52,15 +56,13 @@ class Progress:
 
     def _close_line(self) -> None:
         if self._terminal:
-            self._stream.write("\n")
-            self._stream.flush()
+            write(self._stream, "\n")
         self._label = None
 
     def _draw(self) -> None:
         line = self._line()
         # "\x1b[K" clears what a longer line before may have left.
-        self._stream.write(f"\r{line}\x1b[K" if self._terminal else f"{line}\n")
-        self._stream.flush()
+        write(self._stream, f"\r{line}\x1b[K" if self._terminal else f"{line}\n")
 
     def _line(self) -> str:
         share = self._done / self._total if self._total else 1.0

@@ -32,6 +32,11 @@ def amount(count: float) -> str:
     return f"{count:.0f} B"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: "1 byte", "1,000 bytes"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def one_line(text: str) -> str:
     """The text with everything that would break a line or move the cursor written as an escape."""
     return "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else repr(c)[1:-1] for c in text)

@@ -7,6 +7,7 @@
 
 #include "engines/local/batch_plan.h"
 #include "engines/local/host_copy.h"
+#include "engines/local/region_table.h"
 
 namespace nixl::local {
 
@@ -190,7 +191,8 @@ TEST(Batching, CutsOnlyWhereABatchIsFull) {
     std::mt19937 random(8);
     std::vector<Block> blocks;
     for (int i = 0; i < 5000; ++i) {
-        const std::uint64_t lengths[] = {0, 1, 777, kBatchBytes, kBatchBytes + 1, 3 * kBatchBytes, 2 * kBatchBytes + 9};
+        const std::uint64_t lengths[] = {
+            0, 1, 777, kBatchBytes, kBatchBytes + 1, 3 * kBatchBytes, 2 * kBatchBytes + 9};
         blocks.push_back({0, 0, random() % 3 == 0 ? lengths[random() % 7] : random() % 5000, 0, 0});
     }
     const BatchPlan plan = BatchPlan::make(blocks).value();
@@ -221,12 +223,13 @@ TEST(Batching, AbsurdSumsAreRefused) {
     const std::vector<LocalRegionRef> local{{&node.region(), 0}};
     const std::vector<RemoteRegionRef> far{{remote.region.get(), 0}};
     const std::vector<Block> blocks(3, {node.address(), node.address(), std::uint64_t{1} << 62, 0, 0});
-    const auto request = node.engine().prepare({NIXL_WRITE, DRAM_SEG, DRAM_SEG, blocks, 0, local, far, "initiator",
-                                                nullptr, {}});
+    const auto request = node.engine().prepare(
+        {NIXL_WRITE, DRAM_SEG, DRAM_SEG, blocks, 0, local, far, "initiator", nullptr, {}});
     ASSERT_FALSE(request.ok());
     EXPECT_EQ(request.status().code(), NIXL_ERR_INVALID_PARAM);
-    EXPECT_EQ(request.status().message(), "block 0 of 4611686018427387904 bytes makes the transfer longer than "
-                                          "4294967296 batches of 1048576 bytes");
+    EXPECT_EQ(request.status().message(),
+              "block 0 of 4611686018427387904 bytes makes the transfer longer than "
+              "4294967296 batches of 1048576 bytes");
 }
 
 /// The status of registering a range.
@@ -244,9 +247,9 @@ TEST(Registration, MemoryThatIsNotMappedIsRefused) {
     munmap(node.memory() + 12288, 4096);
     const Status tail = registering(node, node.address(), 12289);
     EXPECT_EQ(tail.code(), NIXL_ERR_BACKEND);
-    EXPECT_EQ(tail.message(), concat("the memory of 12289 bytes at ", Hex{node.address()},
-                                     " cannot be registered: address ", Hex{node.address() + 12288},
-                                     " is unmapped or protected"));
+    EXPECT_EQ(tail.message(),
+              concat("the memory of 12289 bytes at ", Hex{node.address()}, " cannot be registered: address ",
+                     Hex{node.address() + 12288}, " is unmapped or protected"));
     EXPECT_TRUE(registering(node, node.address(), 12288).ok());
     EXPECT_EQ(registering(node, node.address(), std::uint64_t{1} << 62).code(), NIXL_ERR_BACKEND);
     EXPECT_EQ(registering(node, node.address(), ~std::uint64_t{0}).code(), NIXL_ERR_BACKEND);
@@ -282,8 +285,8 @@ TEST(Registration, BlocksBeyondIt) {
         Node big("big", 8192);
         auto near = within ? std::make_unique<Node>("target", 8192) : nullptr;
         const std::string card = within ? near->card() : process->card();
-        const std::string name = within ? "agent 'target'"
-                                        : concat("agent 'target' (process ", process->child().pid(), ")");
+        const std::string name =
+            within ? "agent 'target'" : concat("agent 'target' (process ", process->child().pid(), ")");
         Node::Remote &fromBig = big.load("target", card);
         Move beyondRemote(big, fromBig, NIXL_WRITE, {{0, 0, 8}, {8, 8185, 8}});
         const Progress remote = beyondRemote.run();

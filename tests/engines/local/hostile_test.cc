@@ -117,11 +117,16 @@ protected:
     /// Others are served all the same.
     void
     expectAlive() {
+        expectAlive(target_);
+    }
+
+    void
+    expectAlive(Node &target) {
         ScopedFd socket = befriend();
         send(socket, frameHeader(FrameType::kNotification, 5) + "hello");
         std::vector<Notification> got;
         EXPECT_TRUE(eventually([&] {
-            (void)target_.engine().takeNotifications(got);
+            (void)target.engine().takeNotifications(got);
             return !got.empty() && got.back().message == "hello";
         }));
     }
@@ -270,15 +275,44 @@ TEST_F(HostileTest, AMarkThatStaysIsNamedAndBounded) {
     marks_->page().marks[7].word = 77;
     const Status status = target.leave();
     EXPECT_EQ(status.code(), NIXL_ERR_BACKEND);
-    EXPECT_EQ(status.message().find(concat("agent 'hostile' (process ", getpid(), ") is still in a copy")),
-              0U)
-        << status.message();
+    EXPECT_EQ(status.message(),
+              concat("agent 'hostile' (process ", getpid(),
+                     ") is still in a copy to or from memory of this agent after 100 ms; is "
+                     "it stopped?"));
     // Broken off for bad bytes, it may still be copying; its own end says that it is not.
     send(socket, std::string(100, 'x'));
     readToEnd(socket);
     EXPECT_FALSE(target.leave().ok());
     socket.reset();
     EXPECT_TRUE(eventually([&] { return target.leave().ok(); }));
+}
+
+TEST_F(HostileTest, TooManyHandshakesAtATime) {
+    Options options;
+    options.localConnectTimeout = 60s;
+    Node target("patient", 4096, options);
+    info_ = decodeConnectionInfo(target.engine().connectionInfo().value()).value();
+    befriend(); // makes marks and page
+    constexpr std::size_t kSlots = (32 << 10) / sizeof(Challenge);
+    std::vector<ScopedFd> proving;
+    Frame frame{};
+    while (proving.size() < kSlots) {
+        proving.push_back(dial());
+        send(proving.back(), encodeHello(hello()), {marks_->fd(), page_->fd()});
+    }
+    for (const ScopedFd &socket : proving) {
+        FrameReader answer;
+        ASSERT_TRUE(eventually([&] {
+            answer.readOnce(socket.get());
+            return answer.next(frame).value();
+        }));
+        ASSERT_EQ(frame.type, FrameType::kWelcome) << frame.payload;
+    }
+    const ScopedFd late = dial();
+    send(late, encodeHello(hello()), {marks_->fd(), page_->fd()});
+    EXPECT_NE(readToEnd(late).find("too many handshakes at a time"), std::string::npos);
+    proving.clear();
+    expectAlive(target);
 }
 
 TEST(HostileBlobs, ConnectionInfo) {

@@ -8,10 +8,12 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #include <array>
 #include <cerrno>
 
+#include "engines/local/engine.h"
 #include "engines/local/life_page.h"
 #include "engines/local/protocol.h"
 
@@ -36,6 +38,14 @@ becomeUser(uid_t user) {
     prctl(PR_SET_DUMPABLE, 1);
 }
 
+void
+install(std::span<sock_filter> program) {
+    const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        _exit(72);
+}
+
 /// Makes process_vm_readv and process_vm_writev fail with `error` in this process and its children.
 void
 forbidProcessVm(int error) {
@@ -47,11 +57,45 @@ forbidProcessVm(int error) {
         BPF_STMT(BPF_RET | BPF_K, answer),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const sock_fprog filter{std::size(program), program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
-        _exit(72);
+    install(program);
 }
+
+/// Makes process_vm_readv and process_vm_writev fail with `error` on all other processes.
+void
+forbidOtherProcesses(int error) {
+    const auto answer = static_cast<unsigned>(SECCOMP_RET_ERRNO | error);
+    const auto self = static_cast<unsigned>(getpid());
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)), // the pid
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, answer),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    install(program);
+}
+
+#if defined(__x86_64__)
+/// Makes process_vm_writev claim that it wrote a challenge, and write nothing.
+void
+pretendToWrite() {
+    struct sigaction action{};
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = [](int, siginfo_t *, void *context) {
+        static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RAX] = sizeof(Challenge);
+    };
+    sigaction(SIGSYS, &action, nullptr);
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    install(program);
+}
+#endif
 
 /// The status of reaching `target` from a child that did `before` first: "CODE message".
 std::string
@@ -143,6 +187,101 @@ TEST(Identity, FilterInTheInitiator) {
     }
 }
 
+TEST(Identity, AMemoryThatTheKernelRefuses) {
+    TargetProcess target(kBytes);
+    const pid_t pid = target.child().pid();
+    EXPECT_EQ(reachFromChild(target, [] { forbidOtherProcesses(EACCES); }),
+              concat(NIXL_ERR_BACKEND, " agent 'target': the memory of process ", pid,
+                     " cannot be accessed: ", strerror(EACCES)));
+    // Which of the reasons for EPERM is given depends on the host.
+    const std::string denied = reachFromChild(target, [] { forbidOtherProcesses(EPERM); });
+    EXPECT_EQ(denied.find(concat(NIXL_ERR_BACKEND,
+                                 " agent 'target': the kernel refuses access to the memory of process ", pid,
+                                 ": ")),
+              0U)
+        << denied;
+    EXPECT_TRUE(denied.find("a security module forbids it") != std::string::npos ||
+                denied.find("kernel.yama.ptrace_scope is ") != std::string::npos)
+        << denied;
+}
+
+#if defined(__x86_64__)
+TEST(Identity, AWriteThatDoesNotArrive) {
+    TargetProcess target(kBytes);
+    EXPECT_EQ(reachFromChild(target, pretendToWrite),
+              concat(NIXL_ERR_MISMATCH, " agent 'target': process ", target.child().pid(),
+                     " does not hold what was written to it"));
+}
+#endif
+
+TEST(Identity, RegistrationUnderAFilterFindsWhatIsNotMapped) {
+    for (const int error : {EPERM, ENOSYS, EACCES}) {
+        ChildProcess child([&](Line &line) {
+            forbidProcessVm(error);
+            Node node("agent", kBytes);
+            const auto missing = node.engine().registerRegion(nixlBlobDesc(0x1000, 8192, 0), DRAM_SEG);
+            line.send(missing.status().message());
+        });
+        EXPECT_EQ(child.line().receive(),
+                  "the memory of 8192 bytes at 0x1000 cannot be registered: address 0x1000 "
+                  "is unmapped or protected");
+    }
+}
+
+TEST(Identity, TheTargetRefusesAnotherUser) {
+    if (!isRoot())
+        GTEST_SKIP() << "needs root to become another user";
+    TargetProcess target(kBytes);
+    // An honest initiator sees the user first and does not ask.
+    ChildProcess stranger([&](Line &line) {
+        becomeUser(kOther);
+        auto socket = connectAbstract(socketName(infoOf(target.card()).incarnation),
+                                      std::chrono::steady_clock::now() + 20s);
+        Hello hello;
+        hello.target = infoOf(target.card()).incarnation;
+        const std::string bytes = encodeHello(hello);
+        sendSome(socket.value().get(), std::array{std::string_view(bytes)});
+        FrameReader reader;
+        Frame frame{};
+        while (!reader.next(frame).value())
+            reader.readOnce(socket.value().get());
+        line.send(frame.payload);
+    });
+    EXPECT_EQ(stranger.line().receive(), "you run as user 65533, this process as user 0");
+}
+
+TEST(Identity, ATargetWithTooManyConnectionsSaysSo) {
+    const auto connecting = [](Line &line) {
+        const std::string card = line.receive();
+        Node node("initiator", kBytes);
+        Node::Remote &remote = node.load("target", card);
+        for (;;) {
+            const Status status = node.pathTo(remote);
+            line.send(concat(status.code(), " ", status.message()));
+            line.receive();
+        }
+    };
+    ChildProcess first(connecting);
+    ChildProcess second(connecting);
+    EngineConfig config;
+    config.agentName = "target";
+    Settings settings;
+    settings.maxConnections = 1;
+    const auto target = LocalEngine::create(config, settings);
+    const std::string card =
+        std::string(24, '\0').replace(16, 1, 1, '\1') + target.value()->connectionInfo().value();
+    first.line().send(card);
+    EXPECT_EQ(first.line().receive(), "0 ");
+    second.line().send(card);
+    EXPECT_EQ(second.line().receive(), concat(NIXL_ERR_BACKEND, " agent 'target': process ", getpid(),
+                                              " refuses: it has 1 connections and accepts no more"));
+    first.signal(SIGKILL);
+    EXPECT_TRUE(eventually([&] { // the peer was not given up
+        second.line().send("again");
+        return second.line().receive() == "0 ";
+    }));
+}
+
 TEST(Identity, FilterInTheTargetDoesNotMatter) {
     TargetProcess target(kBytes, {}, [] { forbidProcessVm(EPERM); });
     const Status status = reach(target.card());
@@ -154,7 +293,6 @@ TEST(Identity, ForgedHintsChangeNothing) {
     ChildProcess victim([](Line &line) { line.receive(); });
     ConnectionInfo info = infoOf(target.card());
     info.hints.pid = static_cast<std::uint32_t>(victim.pid());
-    info.hints.uid = 12345;
     info.hints.pidNamespace = 1;
     Node node("initiator", kBytes);
     Node::Remote &remote = node.load("target", withInfo(target.card(), info));
@@ -182,6 +320,16 @@ TEST(Identity, AnIncarnationThatNobodyHas) {
     const Status status = reach(withInfo(target.card(), info));
     EXPECT_EQ(status.code(), NIXL_ERR_REMOTE_DISCONNECT);
     EXPECT_EQ(status.message(), "agent 'target': it is gone: nobody listens on its socket");
+}
+
+TEST(Identity, AProcessThatHasEnded) {
+    TargetProcess target(kBytes);
+    const pid_t pid = target.child().pid();
+    target.child().signal(SIGKILL);
+    target.child().wait();
+    const Status status = reach(target.card());
+    EXPECT_EQ(status.code(), NIXL_ERR_REMOTE_DISCONNECT);
+    EXPECT_EQ(status.message(), concat("agent 'target': it is gone: process ", pid, " has ended"));
 }
 
 TEST(Identity, AnotherHost) {
@@ -424,6 +572,16 @@ TEST_F(ImpostorTest, AnswersThatAreNoFrames) {
         return bytes.substr(0, kHeaderBytes - 8) + std::string(1, 5) + std::string(7, '\0') + "12345";
     });
     EXPECT_NE(cut.message().find("malformed welcome of 5 bytes"), std::string::npos) << cut.message();
+}
+
+TEST_F(ImpostorTest, AnotherIncarnation) {
+    const Status status = meet([](Hello hello, std::vector<int> &fds) {
+        honestFds(fds);
+        hello.target[0] ^= 1;
+        return welcome(hello, 16);
+    });
+    EXPECT_EQ(status.code(), NIXL_ERR_MISMATCH);
+    EXPECT_EQ(status.message(), "agent 'target': another incarnation answers on its socket");
 }
 
 TEST_F(ImpostorTest, ItRefuses) {

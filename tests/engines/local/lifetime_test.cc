@@ -8,6 +8,8 @@
 #include <atomic>
 #include <fstream>
 
+#include "engines/local/host_process.h"
+
 namespace nixl::local {
 
 namespace {
@@ -157,6 +159,21 @@ TEST(Deregistration, AStoppedPeerInTheMiddleOfACopyIsNamed) {
     }
     EXPECT_EQ(writer.outcome().substr(0, 2), concat(NIXL_ERR_NOT_FOUND));
     RecordProperty("stopped_with_mark", named ? "yes" : "no");
+}
+
+TEST(Deregistration, AThreadOfThisProcessThatStaysInACopyIsNamed) {
+    Options options;
+    options.localQuiesceTimeout = 50ms;
+    Node target("target", 4096, options);
+    {
+        const MarkGuard copying(HostProcess::get().value()->marks());
+        const Status status = target.leave();
+        EXPECT_EQ(status.code(), NIXL_ERR_BACKEND);
+        EXPECT_EQ(status.message(),
+                  "this process is still in a copy to or from memory of this agent after 50 ms; "
+                  "is a thread blocked?");
+    }
+    EXPECT_TRUE(target.leave().ok());
 }
 
 TEST(Deregistration, MarksOfAKilledPeerDoNotCount) {
@@ -310,6 +327,19 @@ TEST(Ends, InitiatorExecutesAnotherProgram) {
     const Status status = target.leave(); // a mark may be left, of a thread that is no more
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(::kill(initiator.pid(), 0), 0);
+}
+
+TEST(Ends, AForkedChildIsToldSo) {
+    Node node("agent", 4096);
+    Move move(node, node.load("agent", node.card()), NIXL_WRITE, {{0, 8, 8}});
+    ChildProcess child([&](Line &line) {
+        line.send(node.leave().message());
+        line.send(move.post().message);
+        line.send(move.check().message);
+    });
+    EXPECT_EQ(child.line().receive(), "this process is a forked child; agent 'agent' is its parent's");
+    EXPECT_EQ(child.line().receive(), "this process is a forked child; the request is its parent's");
+    EXPECT_EQ(child.line().receive(), "this process is a forked child; the request is its parent's");
 }
 
 TEST(Ends, AForkedChildThatOutlivesTheTarget) {

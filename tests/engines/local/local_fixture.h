@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include "support/child_process.h"
 #include "engine/engine.h"
 #include "engines/local/entry.h"
+#include "support/child_process.h"
 #include "util/options.h"
 
 namespace nixl::local {

@@ -23,8 +23,10 @@ name(nixl_status_t status) {
 }
 
 /// Compares statuses by name, so that failures read well.
-#define EXPECT_STATUS(call, expected) EXPECT_EQ(::nixl::name(call), ::nixl::name(expected)) << nixl_last_error()
-#define ASSERT_STATUS(call, expected) ASSERT_EQ(::nixl::name(call), ::nixl::name(expected)) << nixl_last_error()
+#define EXPECT_STATUS(call, expected)                                                                        \
+    EXPECT_EQ(::nixl::name(call), ::nixl::name(expected)) << nixl_last_error()
+#define ASSERT_STATUS(call, expected)                                                                        \
+    ASSERT_EQ(::nixl::name(call), ::nixl::name(expected)) << nixl_last_error()
 #define EXPECT_OK(call) EXPECT_STATUS(call, NIXL_SUCCESS)
 #define ASSERT_OK(call) ASSERT_STATUS(call, NIXL_SUCCESS)
 
@@ -78,8 +80,8 @@ protected:
         std::vector<std::shared_ptr<EngineFactory>> factories;
         for (const auto &settings : engines_)
             factories.push_back(std::make_shared<FakeEngineFactory>(settings));
-        overrideProcessRegistry(
-            std::make_shared<EngineRegistry>(std::move(factories), std::vector<ModuleAdapter>(), std::vector<std::string>()));
+        overrideProcessRegistry(std::make_shared<EngineRegistry>(
+            std::move(factories), std::vector<ModuleAdapter>(), std::vector<std::string>()));
     }
 
     /// Registers `memoryA` and `memoryB` and lets a know b.
@@ -133,7 +135,8 @@ protected:
     nixlXferReqH *
     simpleRequest(nixl_xfer_op_t operation = NIXL_WRITE, const nixl_opt_args_t *args = nullptr) {
         nixlXferReqH *request = nullptr;
-        EXPECT_OK(a->createXferReq(operation, blocks(memoryA, {{0, 64}}), blocks(memoryB, {{0, 64}}), "b", request, args));
+        EXPECT_OK(a->createXferReq(operation, blocks(memoryA, {{0, 64}}), blocks(memoryB, {{0, 64}}), "b",
+                                   request, args));
         return request;
     }
 

@@ -70,7 +70,8 @@ TEST_F(Construction, PluginsAndTheirParameters) {
     EXPECT_OK(a->getBackendParams(backendsOfA[0], mems, params));
     EXPECT_TRUE(params.empty()) << "it was created without parameters";
     EXPECT_STATUS(a->getBackendParams(nullptr, mems, params), NIXL_ERR_INVALID_PARAM);
-    EXPECT_STATUS(a->getBackendParams(backendsOfB[0], mems, params), NIXL_ERR_INVALID_PARAM) << "another agent's";
+    EXPECT_STATUS(a->getBackendParams(backendsOfB[0], mems, params), NIXL_ERR_INVALID_PARAM)
+        << "another agent's";
 }
 
 TEST_F(Construction, CreatingBackends) {
@@ -80,7 +81,8 @@ TEST_F(Construction, CreatingBackends) {
     nixlAgent agent("a", nixlAgentConfig(true));
     nixlBackendH *backend = nullptr, *untouched = nullptr;
     EXPECT_STATUS(agent.createBackend("MISSING", {}, untouched), NIXL_ERR_NOT_FOUND);
-    EXPECT_THAT(nixl_last_error(), ::testing::AllOf(::testing::HasSubstr("MISSING"), ::testing::HasSubstr("FAKE")));
+    EXPECT_THAT(nixl_last_error(),
+                ::testing::AllOf(::testing::HasSubstr("MISSING"), ::testing::HasSubstr("FAKE")));
     EXPECT_EQ(untouched, nullptr);
     EXPECT_OK(agent.createBackend("FAKE", {{"k", "v"}}, backend));
     EXPECT_NE(backend, nullptr);
@@ -126,7 +128,8 @@ TEST_F(Construction, AForkedChildIsRefusedAndTheParentGoesOn) {
         nixl_blob_t blob;
         nixlPathExplanation why;
         bool right = a->getLocalMD(blob) == NIXL_ERR_NOT_ALLOWED &&
-                     nixlExplain(*a, request, why) == NIXL_ERR_NOT_ALLOWED && a->postXferReq(request) == NIXL_ERR_NOT_ALLOWED &&
+                     nixlExplain(*a, request, why) == NIXL_ERR_NOT_ALLOWED &&
+                     a->postXferReq(request) == NIXL_ERR_NOT_ALLOWED &&
                      std::strstr(nixl_last_error(), "fork");
         a.reset(); // must neither hang nor touch the parent's engines
         _exit(right ? 0 : 1);

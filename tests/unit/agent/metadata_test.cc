@@ -85,7 +85,8 @@ TEST_F(Metadata, TheOwnMetadataIsRefused) {
 TEST_F(Metadata, RubbishIsAMismatchAndChangesNothing) {
     makeAgents();
     connect();
-    for (const std::string &bad : {std::string(), std::string("x"), std::string("nixlSerDes|"), blobOfB().substr(0, 60)}) {
+    for (const std::string &bad :
+         {std::string(), std::string("x"), std::string("nixlSerDes|"), blobOfB().substr(0, 60)}) {
         EXPECT_STATUS(loadIntoA(bad), NIXL_ERR_MISMATCH);
     }
     EXPECT_TRUE(knows(0, 4096));
@@ -204,8 +205,10 @@ TEST_F(Metadata, ANewerFullBlobDropsRegions) {
     ASSERT_OK(a->registerMem(regions(memoryA)));
     ASSERT_OK(loadIntoA(old));
     nixlXferReqH *stale = nullptr, *good = nullptr;
-    ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 10}}), blocks(memoryB, {{0, 10}}), "b", stale));
-    ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 10}}), blocks(memoryB, {{200, 10}}), "b", good));
+    ASSERT_OK(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 10}}), blocks(memoryB, {{0, 10}}), "b", stale));
+    ASSERT_OK(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 10}}), blocks(memoryB, {{200, 10}}), "b", good));
     ASSERT_OK(b->deregisterMem(piece(memoryB, 0, 100)));
     ASSERT_OK(loadIntoA(blobOfB()));
     EXPECT_FALSE(knows(0, 100));

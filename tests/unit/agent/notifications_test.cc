@@ -27,9 +27,11 @@ TEST_F(Notifications, NobodyHasThem) {
     nixl_opt_args_t args;
     args.notif = "x";
     nixlXferReqH *request = nullptr;
-    EXPECT_STATUS(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryA, {{8, 8}}), "a", request, &args),
+    EXPECT_STATUS(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryA, {{8, 8}}), "a",
+                                   request, &args),
                   NIXL_ERR_BACKEND);
-    ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryA, {{8, 8}}), "a", request));
+    ASSERT_OK(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryA, {{8, 8}}), "a", request));
     EXPECT_STATUS(a->postXferReq(request, &args), NIXL_ERR_BACKEND);
     EXPECT_OK(a->postXferReq(request)) << "a refused notification is not stored";
 }

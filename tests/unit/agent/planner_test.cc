@@ -49,7 +49,8 @@ TEST_F(Planner, TheCheapestForTheSizeWins) {
     start();
     nixlXferReqH *small = nullptr, *large = nullptr;
     ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", small));
-    ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 4096}}), blocks(memoryB, {{0, 4096}}), "b", large));
+    ASSERT_OK(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 4096}}), blocks(memoryB, {{0, 4096}}), "b", large));
     EXPECT_EQ(explain(small).backend, "SECOND");
     EXPECT_EQ(explain(large).backend, "FAKE");
     const auto why = explain(large);
@@ -71,7 +72,8 @@ TEST_F(Planner, OfEqualCostsTheFirstCreatedWinsAlways) {
 
 TEST_F(Planner, ARefusedLaneIsPassedOverWithItsReason) {
     auto second = addEngine("SECOND");
-    fake->edit([](FakeScript &s) { s.pathRefused = Status(NIXL_ERR_NOT_ALLOWED, "the peer runs as another user"); });
+    fake->edit(
+        [](FakeScript &s) { s.pathRefused = Status(NIXL_ERR_NOT_ALLOWED, "the peer runs as another user"); });
     second->edit([](FakeScript &s) { s.path.refused = {{"mapping", "not sealed"}}; });
     start();
     nixlXferReqH *request = simpleRequest();
@@ -79,8 +81,8 @@ TEST_F(Planner, ARefusedLaneIsPassedOverWithItsReason) {
     EXPECT_EQ(why.backend, "SECOND");
     EXPECT_EQ(why.path, "memory");
     EXPECT_THAT(option(why, "FAKE").reason, HasSubstr("another user"));
-    EXPECT_THAT(why.toString(), ::testing::AllOf(HasSubstr("mapping"), HasSubstr("not sealed"), HasSubstr("64 bytes"),
-                                                 HasSubstr("1 block,")));
+    EXPECT_THAT(why.toString(), ::testing::AllOf(HasSubstr("mapping"), HasSubstr("not sealed"),
+                                                 HasSubstr("64 bytes"), HasSubstr("1 block,")));
     EXPECT_OK(a->postXferReq(request));
     EXPECT_EQ(memoryB.substr(0, 64), memoryA.substr(0, 64));
 }
@@ -114,7 +116,8 @@ TEST_F(Planner, EnginesWithoutTheMemoryAreExplained) {
     EXPECT_THAT(option(explain(request), "SECOND").reason, HasSubstr("no list of the local side"));
     nixl_opt_args_t onlySecond;
     onlySecond.backends = {backendsOfA[1]};
-    EXPECT_STATUS(a->makeXferReq(NIXL_WRITE, local, {0}, remote, {0}, request, &onlySecond), NIXL_ERR_INVALID_PARAM);
+    EXPECT_STATUS(a->makeXferReq(NIXL_WRITE, local, {0}, remote, {0}, request, &onlySecond),
+                  NIXL_ERR_INVALID_PARAM);
     EXPECT_THAT(nixl_last_error(), ::testing::AllOf(HasSubstr("FAKE"), HasSubstr("SECOND")));
 }
 
@@ -128,7 +131,8 @@ TEST_F(Planner, ANotificationNeedsAnEngineThatHasThem) {
     args.notif = "x";
     nixlXferReqH *quiet = nullptr, *loud = nullptr;
     ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryA, {{8, 8}}), "a", quiet));
-    ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryA, {{8, 8}}), "a", loud, &args));
+    ASSERT_OK(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryA, {{8, 8}}), "a", loud, &args));
     EXPECT_EQ(explain(quiet).backend, "MUTE");
     EXPECT_EQ(explain(loud).backend, "FAKE");
     EXPECT_THAT(option(explain(loud), "MUTE").reason, HasSubstr("no notifications"));
@@ -139,9 +143,11 @@ TEST_F(Planner, NoPathAtAll) {
     start();
     nixlXferReqH *request = nullptr;
     for (const auto &engine : {fake, second})
-        engine->edit([&](FakeScript &s) { s.pathRefused = Status(NIXL_ERR_NOT_ALLOWED, engine->name + " says no"); });
-    EXPECT_STATUS(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
-                  NIXL_ERR_BACKEND);
+        engine->edit(
+            [&](FakeScript &s) { s.pathRefused = Status(NIXL_ERR_NOT_ALLOWED, engine->name + " says no"); });
+    EXPECT_STATUS(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
+        NIXL_ERR_BACKEND);
     EXPECT_THAT(nixl_last_error(), ::testing::AllOf(HasSubstr("FAKE says no"), HasSubstr("SECOND says no")));
 }
 
@@ -149,8 +155,9 @@ TEST_F(Planner, ADeadPeerIsSeenWhenTheRequestIsMade) {
     start();
     script([](FakeScript &s) { s.pathRefused = Status(NIXL_ERR_REMOTE_DISCONNECT, "process 7 is gone"); });
     nixlXferReqH *request = nullptr;
-    EXPECT_STATUS(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
-                  NIXL_ERR_REMOTE_DISCONNECT);
+    EXPECT_STATUS(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
+        NIXL_ERR_REMOTE_DISCONNECT);
     EXPECT_STATUS(a->checkRemoteMD("b", nixl_xfer_dlist_t(DRAM_SEG)), NIXL_ERR_NOT_FOUND);
 }
 
@@ -179,8 +186,9 @@ TEST_F(Planner, APeerThatIsGoneForAllEnginesIsGone) {
     for (const auto &engine : {fake, second})
         engine->edit([](FakeScript &s) { s.pathRefused = Status(NIXL_ERR_REMOTE_DISCONNECT, "gone"); });
     nixlXferReqH *request = nullptr;
-    EXPECT_STATUS(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
-                  NIXL_ERR_REMOTE_DISCONNECT);
+    EXPECT_STATUS(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
+        NIXL_ERR_REMOTE_DISCONNECT);
     EXPECT_STATUS(a->checkRemoteMD("b", nixl_xfer_dlist_t(DRAM_SEG)), NIXL_ERR_NOT_FOUND);
 }
 

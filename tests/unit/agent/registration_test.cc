@@ -38,7 +38,8 @@ TEST_F(Registration, NoEngineForTheMemory) {
     EXPECT_STATUS(a->deregisterMem(list({{0, 0, 3, "key"}}, OBJ_SEG)), NIXL_ERR_NOT_FOUND);
     nixl_opt_args_t args;
     args.backends = {backendsOfA[0]};
-    EXPECT_STATUS(a->registerMem(list({{0, 0, 3, "key"}}, OBJ_SEG), &args), NIXL_ERR_BACKEND) << "named, but not its kind";
+    EXPECT_STATUS(a->registerMem(list({{0, 0, 3, "key"}}, OBJ_SEG), &args), NIXL_ERR_BACKEND)
+        << "named, but not its kind";
 }
 
 TEST_F(Registration, EmptyLists) {
@@ -73,7 +74,8 @@ TEST_F(Registration, BackendsOfOthersAreRefused) {
 TEST_F(Registration, AFailureInTheMiddleRegistersNothing) {
     makeAgents();
     script([](FakeScript &s) { s.failRegistrationAfter = 2; });
-    EXPECT_STATUS(a->registerMem(list({piece(0, 10), piece(10, 10), piece(20, 10), piece(30, 10)})), NIXL_ERR_BACKEND);
+    EXPECT_STATUS(a->registerMem(list({piece(0, 10), piece(10, 10), piece(20, 10), piece(30, 10)})),
+                  NIXL_ERR_BACKEND);
     EXPECT_THAT(nixl_last_error(), ::testing::HasSubstr("descriptor 2"));
     EXPECT_EQ(fake->live().localRegions, 0);
     EXPECT_STATUS(prepare(0, 10), NIXL_ERR_NOT_FOUND);
@@ -120,7 +122,8 @@ TEST_F(Registration, C13_RegisteredTwiceIsDeregisteredTwice) {
     ASSERT_OK(a->registerMem(list({piece(0, 100), piece(0, 100)})));
     EXPECT_OK(a->deregisterMem(list({piece(0, 100)})));
     EXPECT_OK(prepare(0, 100)) << "one registration is left";
-    EXPECT_STATUS(a->deregisterMem(list({piece(0, 100), piece(300, 7)})), NIXL_ERR_NOT_FOUND) << "one is unknown";
+    EXPECT_STATUS(a->deregisterMem(list({piece(0, 100), piece(300, 7)})), NIXL_ERR_NOT_FOUND)
+        << "one is unknown";
     EXPECT_OK(prepare(0, 100));
     EXPECT_OK(a->deregisterMem(list({piece(0, 100)})));
     EXPECT_STATUS(a->deregisterMem(list({piece(0, 100)})), NIXL_ERR_NOT_FOUND);

@@ -38,7 +38,8 @@ protected:
     }
 
     nixl_status_t
-    strided(std::uintptr_t offset, std::size_t len, std::size_t stride, std::size_t count, nixlDlistH **out = nullptr) {
+    strided(std::uintptr_t offset, std::size_t len, std::size_t stride, std::size_t count,
+            nixlDlistH **out = nullptr) {
         nixl_stride_dlist_t list(DRAM_SEG);
         list.addDesc(nixlStrideDesc(address(memoryA, offset), len, 0, stride, count));
         nixlDlistH *handle = nullptr;
@@ -60,9 +61,11 @@ TEST_F(Requests, PreparingNamesTheBlockThatLiesNowhere) {
     EXPECT_EQ(list, nullptr);
     EXPECT_THAT(nixl_last_error(), HasSubstr("block 1"));
     EXPECT_STATUS(a->prepXferDlist(blocks(memoryA, {}), list), NIXL_ERR_NOT_FOUND) << "empty";
-    EXPECT_STATUS(a->prepXferDlist(blocks(memoryA, {{0, 8}, {8, 0}}), list), NIXL_ERR_NOT_FOUND) << "length zero";
+    EXPECT_STATUS(a->prepXferDlist(blocks(memoryA, {{0, 8}, {8, 0}}), list), NIXL_ERR_NOT_FOUND)
+        << "length zero";
     EXPECT_THAT(nixl_last_error(), HasSubstr("length is zero"));
-    EXPECT_STATUS(a->prepXferDlist(nixl_xfer_dlist_t(VRAM_SEG, 1), list), NIXL_ERR_NOT_FOUND) << "other memory";
+    EXPECT_STATUS(a->prepXferDlist(nixl_xfer_dlist_t(VRAM_SEG, 1), list), NIXL_ERR_NOT_FOUND)
+        << "other memory";
     nixl_xfer_dlist_t wrapping(DRAM_SEG);
     wrapping.addDesc(nixlBasicDesc(address(memoryA), ~std::size_t{0}, 0));
     EXPECT_STATUS(a->prepXferDlist(wrapping, list), NIXL_ERR_NOT_FOUND);
@@ -125,7 +128,8 @@ TEST_F(Requests, MakingChecksHandlesSidesIndicesAndLengths) {
     nixlDlistH *released = localList({{0, 8}});
     EXPECT_OK(a->releasedDlistH(released));
     EXPECT_STATUS(make(released, {0}, remote, {0}), NIXL_ERR_INVALID_PARAM);
-    EXPECT_STATUS(make(reinterpret_cast<nixlDlistH *>(0x7f0000001234), {0}, remote, {0}), NIXL_ERR_INVALID_PARAM);
+    EXPECT_STATUS(make(reinterpret_cast<nixlDlistH *>(0x7f0000001234), {0}, remote, {0}),
+                  NIXL_ERR_INVALID_PARAM);
     EXPECT_STATUS(a->releasedDlistH(released), NIXL_ERR_INVALID_PARAM);
     EXPECT_STATUS(b->releasedDlistH(local), NIXL_ERR_INVALID_PARAM);
     EXPECT_OK(a->releasedDlistH(local));
@@ -137,8 +141,10 @@ TEST_F(Requests, CreatingChecksInTheSameOrderAsNixl) {
     const auto create = [&](const nixl_xfer_dlist_t &l, const nixl_xfer_dlist_t &r, const std::string &who) {
         return a->createXferReq(NIXL_WRITE, l, r, who, request);
     };
-    EXPECT_STATUS(create(blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}, {8, 8}}), "nobody"), NIXL_ERR_INVALID_PARAM);
-    EXPECT_STATUS(create(blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 9}}), "nobody"), NIXL_ERR_INVALID_PARAM);
+    EXPECT_STATUS(create(blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}, {8, 8}}), "nobody"),
+                  NIXL_ERR_INVALID_PARAM);
+    EXPECT_STATUS(create(blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 9}}), "nobody"),
+                  NIXL_ERR_INVALID_PARAM);
     EXPECT_STATUS(create(blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "nobody"), NIXL_ERR_NOT_FOUND);
     EXPECT_STATUS(create(blocks(memoryA, {}), blocks(memoryB, {}), "b"), NIXL_ERR_NOT_FOUND);
     EXPECT_STATUS(create(blocks(memoryA, {{4090, 8}}), blocks(memoryB, {{0, 8}}), "b"), NIXL_ERR_NOT_FOUND);
@@ -183,8 +189,8 @@ TEST_F(Requests, BlocksOfTwoRegionsAreNotMerged) {
     halves.addDesc(nixlBlobDesc(address(memory, 100), 100, 0, ""));
     ASSERT_OK(a->registerMem(halves));
     nixlXferReqH *request = nullptr;
-    ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memory, {{90, 10}, {100, 10}}), blocks(memoryB, {{0, 10}, {10, 10}}),
-                               "b", request));
+    ASSERT_OK(a->createXferReq(NIXL_WRITE, blocks(memory, {{90, 10}, {100, 10}}),
+                               blocks(memoryB, {{0, 10}, {10, 10}}), "b", request));
     EXPECT_EQ(explain(request).blocks, 2u);
     EXPECT_OK(a->releaseXferReq(request));
     EXPECT_OK(a->deregisterMem(halves));
@@ -204,7 +210,8 @@ TEST_F(Requests, OnlyTheRegionsThatBlocksUseMatter) {
     EXPECT_OK(a->postXferReq(request));
     EXPECT_STATUS(a->postXferReq(usesOther), NIXL_ERR_NOT_FOUND) << "stale after local deregistration";
     nixlXferReqH *fresh = nullptr;
-    EXPECT_STATUS(a->makeXferReq(NIXL_WRITE, local, {1}, remote, {1}, fresh), NIXL_ERR_NOT_FOUND) << "so is the list";
+    EXPECT_STATUS(a->makeXferReq(NIXL_WRITE, local, {1}, remote, {1}, fresh), NIXL_ERR_NOT_FOUND)
+        << "so is the list";
     EXPECT_OK(a->makeXferReq(NIXL_WRITE, local, {0}, remote, {0}, fresh));
 }
 
@@ -215,7 +222,8 @@ TEST_F(Requests, LoopBackWithinAnAgent) {
     ASSERT_OK(a->makeXferReq(NIXL_WRITE, local, {0}, remote, {0}, request));
     EXPECT_OK(a->postXferReq(request));
     EXPECT_EQ(memoryA.substr(1000, 16), memoryA.substr(0, 16));
-    ASSERT_OK(a->createXferReq(NIXL_READ, blocks(memoryA, {{2000, 5}}), blocks(memoryA, {{1000, 5}}), "a", request));
+    ASSERT_OK(a->createXferReq(NIXL_READ, blocks(memoryA, {{2000, 5}}), blocks(memoryA, {{1000, 5}}), "a",
+                               request));
     EXPECT_OK(a->postXferReq(request));
     EXPECT_EQ(memoryA.substr(2000, 5), memoryA.substr(0, 5));
 }
@@ -234,7 +242,8 @@ TEST_F(Requests, TheOverloadWithReferencesAndSpans) {
     nixlDlistH *local = localList({{0, 16}}), *remote = remoteList({{64, 16}});
     const int zero[] = {0};
     nixlXferReqH *request = nullptr;
-    EXPECT_OK(a->makeXferReq(NIXL_WRITE, *local, std::span<const int>(zero), *remote, std::span<const int>(zero), request));
+    EXPECT_OK(a->makeXferReq(NIXL_WRITE, *local, std::span<const int>(zero), *remote,
+                             std::span<const int>(zero), request));
     EXPECT_OK(a->postXferReq(request));
     EXPECT_EQ(memoryB.substr(64, 16), memoryA.substr(0, 16));
 }
@@ -255,8 +264,9 @@ TEST_F(Requests, CustomParametersReachTheEngineOnlyByCreate) {
 TEST_F(Requests, AnEngineThatCannotPrepare) {
     script([](FakeScript &s) { s.prepare = Status(NIXL_ERR_INVALID_PARAM, "wrong sides"); });
     nixlXferReqH *request = nullptr;
-    EXPECT_STATUS(a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
-                  NIXL_ERR_INVALID_PARAM);
+    EXPECT_STATUS(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
+        NIXL_ERR_INVALID_PARAM);
     EXPECT_EQ(request, nullptr);
     EXPECT_THAT(nixl_last_error(), HasSubstr("wrong sides"));
     EXPECT_EQ(fake->live().requests, 0);

@@ -16,7 +16,8 @@ TEST(BlockList, RowsAndSingleBlocksAreNumberedInOrder) {
     EXPECT_EQ(list.rowCount(), 3u);
     const std::uint64_t expected[] = {1000, 1100, 1200, 5000, 9000, 9010};
     // Forwards, backwards and jumping: the cursor's memory of the last row must not matter.
-    for (const std::vector<int> &order : {std::vector<int>{0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}, {0, 5, 2, 4, 1, 3, 3}}) {
+    for (const std::vector<int> &order :
+         {std::vector<int>{0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}, {0, 5, 2, 4, 1, 3, 3}}) {
         BlockList::Cursor cursor(list);
         for (const int i : order)
             EXPECT_EQ(cursor.at(static_cast<std::uint64_t>(i)).address, expected[i]);
@@ -27,7 +28,9 @@ TEST(BlockList, RowsAndSingleBlocksAreNumberedInOrder) {
 }
 
 TEST(BlockList, RunsNeedEqualLengthsDistancesAndDevice) {
-    const auto run = [](std::vector<nixlBasicDesc> descs, std::size_t start = 0) { return runLength(descs, start); };
+    const auto run = [](std::vector<nixlBasicDesc> descs, std::size_t start = 0) {
+        return runLength(descs, start);
+    };
     EXPECT_EQ(run({{0, 8, 0}, {16, 8, 0}, {32, 8, 0}, {40, 8, 0}}), 3u);
     EXPECT_EQ(run({{0, 8, 0}, {16, 8, 0}, {32, 4, 0}}), 2u);
     EXPECT_EQ(run({{0, 8, 0}, {16, 8, 0}, {32, 8, 1}}), 2u);

@@ -92,18 +92,20 @@ TEST(CoveringIndex, RangesAtTheEndOfTheAddressSpace) {
     EXPECT_EQ(cover(index, std::uint64_t{5} << 30, 4096, 1), 2);
 }
 
-// Against a model that looks at every range: insertions, erasures and queries at random, dense enough that ranges nest,
-// overlap, touch and repeat.
+// Against a model that looks at every range: insertions, erasures and queries at random, dense enough that
+// ranges nest, overlap, touch and repeat.
 TEST(CoveringIndex, AgreesWithAModel) {
     for (const unsigned seed : {1u, 2u, 3u}) {
         std::mt19937 random(seed);
         const auto below = [&](std::uint64_t n) { return random() % n; };
         Index index;
+
         struct Range {
             nixlBasicDesc desc;
             Index::Age age;
             int value;
         };
+
         std::vector<Range> model;
         for (int step = 0; step < 4000; ++step) {
             const nixlBasicDesc range(below(60), 1 + below(20), below(2));
@@ -147,16 +149,19 @@ TEST(CoveringIndex, ForEachGoesByAddressPerDevice) {
     EXPECT_EQ(order, (std::vector<int>{1, 2, 3, 4}));
 }
 
-// The number of nodes that a lookup looks at grows with the logarithm of the number of regions, whatever their shape.
+// The number of nodes that a lookup looks at grows with the logarithm of the number of regions, whatever
+// their shape.
 TEST(CoveringIndex, LookupsVisitLogarithmicallyManyNodes) {
     enum Shape { kSideBySide, kOnion, kOneAroundAll };
+
     for (const Shape shape : {kSideBySide, kOnion, kOneAroundAll}) {
         for (const std::uint64_t n : {std::uint64_t{100}, std::uint64_t{100000}}) {
             Index index;
             if (shape == kOneAroundAll)
                 index.insert(nixlBasicDesc(0, n * 100, 0), -1);
             for (std::uint64_t i = 0; i < n; ++i)
-                index.insert(shape == kOnion ? nixlBasicDesc(i, 3 * n - 2 * i, 0) : nixlBasicDesc(i * 100, 50, 0),
+                index.insert(shape == kOnion ? nixlBasicDesc(i, 3 * n - 2 * i, 0)
+                                             : nixlBasicDesc(i * 100, 50, 0),
                              static_cast<int>(i));
             std::size_t most = 0;
             for (std::uint64_t i = 0; i < n; i += std::max<std::uint64_t>(1, n / 1000)) {
@@ -167,8 +172,10 @@ TEST(CoveringIndex, LookupsVisitLogarithmicallyManyNodes) {
                 index.cover(query, &visited);
                 most = std::max(most, visited);
             }
-            // A treap is about 2 ln n deep on average, its deepest path rarely beyond 5 ln n; a lookup takes two.
-            EXPECT_LE(most, static_cast<std::size_t>(8 * std::log(static_cast<double>(n)))) << shape << " " << n;
+            // A treap is about 2 ln n deep on average, its deepest path rarely beyond 5 ln n; a lookup takes
+            // two.
+            EXPECT_LE(most, static_cast<std::size_t>(8 * std::log(static_cast<double>(n))))
+                << shape << " " << n;
             EXPECT_GE(most, 1u);
         }
     }

@@ -24,6 +24,7 @@ import signal
 import sys
 from typing import NoReturn
 
+from .. import output
 from ..progress import Progress
 from ..text import one_line
 from . import report
@@ -42,7 +43,8 @@ def add_command(commands) -> None:
         help="move a file between two processes as scattered blocks",
         description="Starts two processes, `prefill` and `decode`. Prefill holds FILE as the blocks of a paged KV "
         "cache and WRITEs them to scattered blocks of decode, decode READs them back, and both check SHA-256.",
-        epilog="Exit code: 0 verified; 1 the transfer failed or bytes differ; 2 the input cannot be used.",
+        epilog="Exit code: 0 verified; 1 the transfer failed, bytes differ, or the result cannot be written; "
+        "2 the input cannot be used.",
         allow_abbrev=False,
     )
     add_arguments(parser)
@@ -68,15 +70,15 @@ def run_command(args: argparse.Namespace) -> int:
         progress.abandon()
         _complain("interrupted")
         return INTERRUPTED
-    print(report.as_json(outcome) if args.json else report.as_table(outcome))
+    told = output.print_result("nixl demo", (report.as_json(outcome) if args.json else report.as_table(outcome)) + "\n")
     if not outcome.verified:
         _complain(f"verification failed: {outcome.difference}")
         return FAILED
-    return 0
+    return 0 if told else FAILED
 
 
 def _complain(text: str) -> None:
-    print(f"nixl demo: {one_line(text)}", file=sys.stderr)
+    output.write(sys.stderr, f"nixl demo: {one_line(text)}\n")
 
 
 def _end_by_signal(number: int, _frame) -> NoReturn:

@@ -8,6 +8,7 @@ from ..text import binary_size, parse_size
 
 SMALLEST_BLOCK = 64
 LARGEST_BLOCK = 1 << 30
+LONGEST_TIMEOUT_S = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +60,6 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if not 0 < seconds <= 1e6:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
+    if not 0 < seconds <= LONGEST_TIMEOUT_S:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0, at most {LONGEST_TIMEOUT_S}")
     return seconds

@@ -7,6 +7,7 @@ import hashlib
 import mmap
 from collections.abc import Callable, Sequence
 
+from ..text import amount
 from .errors import Failed, Refused
 from .source import Source
 
@@ -27,7 +28,8 @@ class PagedCache:
         try:
             self._memory = mmap.mmap(-1, self.bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except (OSError, OverflowError) as error:
-            raise Refused(f"too little memory: {self.bytes} bytes for a cache could not be had: {error}") from None
+            cause = getattr(error, "strerror", None) or error
+            raise Refused(f"too little memory: {amount(self.bytes)} for a cache could not be had: {cause}") from None
         self._view = memoryview(self._memory)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
 
@@ -44,7 +46,10 @@ class PagedCache:
         return self._view[at : at + self.block_bytes]
 
     def fill(self, source: Source, report: Report) -> str:
-        """Reads the files into the blocks in order; returns the SHA-256 of what was read. Raises Failed."""
+        """Reads the files into the blocks in order; returns the SHA-256 of what was read.
+
+        Raises Refused if one cannot be read, or has fewer bytes than the system said.
+        """
         digest = hashlib.sha256()
         at = 0
         for path, size in source.parts:
@@ -54,12 +59,12 @@ class PagedCache:
                     while at < end:
                         count = file.readinto(self._view[at : min(at + STEP_BYTES, end)])
                         if not count:
-                            raise Failed(f"{path} became shorter while it was read")
+                            raise Refused(f"{path} ended after {at - end + size:,} of {size:,} bytes")
                         digest.update(self._view[at : at + count])
                         at += count
                         report(at)
             except OSError as error:
-                raise Failed(f"cannot read {path}: {error.strerror}") from None
+                raise Refused(f"cannot read {path}: {error.strerror}") from None
         return digest.hexdigest()
 
     def sha256(self, order: Sequence[int], length: int, report: Report) -> str:

@@ -31,8 +31,11 @@ class Participant:
         self._arrived: Counter[bytes] = Counter()
 
     def start(self, backend: str) -> None:
-        # No engine by default: the one that was asked for, or none.
-        self.agent = nixl_agent(self.name, nixl_agent_config(backends=[]))
+        try:
+            # No engine by default: the one that was asked for, or none.
+            self.agent = nixl_agent(self.name, nixl_agent_config(backends=[]))
+        except Exception as error:
+            raise Refused(f"no agent can be created here: {error}") from error
         known = self.agent.get_plugin_list()
         if backend not in known:
             raise Refused(f"there is no backend '{backend}'; there is {', '.join(sorted(known)) or 'none'}")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 
 from ..table import render
-from ..text import amount, binary_size, one_line
+from ..text import amount, binary_size, counted, one_line
 from .run import Outcome
 
 
 def as_table(outcome: Outcome) -> str:
     write, read, notification = outcome.write_path or {}, outcome.read_path or {}, outcome.notification or {}
-    rows = [("file", f"{one_line(outcome.source.label)}, {outcome.source.bytes:,} bytes"), *_path_rows("", write)]
+    rows = [
+        ("file", f"{one_line(outcome.source.label)}, {counted(outcome.source.bytes, 'byte')}"),
+        *_path_rows("", write),
+    ]
     if (read.get("backend"), read.get("path")) != (write.get("backend"), write.get("path")):
         rows += _path_rows(" of READ", read)
     order = "in order, merged" if outcome.merge else f"scattered with seed {outcome.seed}, no two neighbours adjacent"
@@ -21,13 +24,13 @@ def as_table(outcome: Outcome) -> str:
             f"{outcome.blocks:,} of {binary_size(outcome.block_bytes)}, {order}; "
             f"{write.get('blocks_after_merging', outcome.blocks):,} after merging",
         ),
-        ("bytes", f"{outcome.moved_bytes:,} each way, in {outcome.requests:,} requests{_median_of(outcome)}"),
+        ("bytes", f"{outcome.moved_bytes:,} each way, in {counted(outcome.requests, 'request')}{_median_of(outcome)}"),
         ("WRITE", _speed(outcome, outcome.write_s)),
         ("READ", _speed(outcome, outcome.read_s)),
         (
             "notification",
             f"round trip p50 {notification.get('p50_us', 0):.1f} us, p99 {notification.get('p99_us', 0):.1f} us "
-            f"({notification.get('rounds', 0):,} round trips)",
+            f"({counted(notification.get('rounds', 0), 'round trip')})",
         ),
     ]
     if outcome.verified:
