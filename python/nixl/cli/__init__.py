@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from .. import logging
 from . import demo, output
@@ -17,11 +17,17 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
 
+    def print_help(self, file: TextIO | None = None) -> None:
+        """Prints the help; to stdout like a result, since that is what was asked for."""
+        if file is not None:
+            output.write(file, self.format_help())
+        elif not output.print_result(self.prog, self.format_help()):
+            raise SystemExit(1)
+
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """Ends the program, after the help too: the way out of everything that argparse prints."""
         if message:
             output.write(sys.stderr, message)
-        raise SystemExit(status if output.print_result(self.prog, "") else status or 1)
+        raise SystemExit(status)
 
 
 def build_parser() -> argparse.ArgumentParser:
