@@ -5,10 +5,10 @@
 
 #include <sys/random.h>
 
-
 namespace nixl {
 
-/// Fills `bytes` with random bytes of the kernel; works from the first moment of a process, and in forked children.
+/// Fills `bytes` with random bytes of the kernel; works from the first moment of a process, and in forked
+/// children.
 inline void
 randomBytes(void *bytes, std::size_t count) {
     auto *at = static_cast<unsigned char *>(bytes);

@@ -93,8 +93,8 @@ private:
 } // namespace nixl
 
 /// Leaves the enclosing function with the error of `expr`, if it has one.
-#define NIXL_RETURN_IF_ERROR(expr)                         \
-    do {                                                   \
-        if (::nixl::Status status_ = (expr); !status_.ok()) \
-            return status_;                                \
+#define NIXL_RETURN_IF_ERROR(expr)                                                                           \
+    do {                                                                                                     \
+        if (::nixl::Status status_ = (expr); !status_.ok())                                                  \
+            return status_;                                                                                  \
     } while (0)

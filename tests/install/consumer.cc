@@ -49,8 +49,8 @@ main() {
     if (receiver.getLocalMD(metadata) != NIXL_SUCCESS || sender.loadRemoteMD(metadata, name) != NIXL_SUCCESS)
         return fail("metadata");
     nixlXferReqH *request = nullptr;
-    if (sender.createXferReq(NIXL_WRITE, whole<nixl_xfer_dlist_t>(source), whole<nixl_xfer_dlist_t>(target), name,
-                             request) != NIXL_SUCCESS)
+    if (sender.createXferReq(NIXL_WRITE, whole<nixl_xfer_dlist_t>(source), whole<nixl_xfer_dlist_t>(target),
+                             name, request) != NIXL_SUCCESS)
         return fail("createXferReq");
     nixl_status_t status = sender.postXferReq(request);
     while (status == NIXL_IN_PROG)
