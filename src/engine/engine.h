@@ -119,8 +119,7 @@ struct RemoteRegionRef {
 
 /// A whole transfer. Everything it points to outlives the request that is prepared from it.
 ///
-/// Strided runs arrive as their blocks, which are the general form; a span of runs can stand beside them for
-/// engines whose Capabilities ask for it.
+/// Strided rows arrive as their blocks.
 struct TransferSpec {
     nixl_xfer_op_t operation;
     nixl_mem_t localMemory;

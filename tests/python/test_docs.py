@@ -22,8 +22,6 @@ PAGES = sorted(
 )
 BLOCK = re.compile(r"^```(\w+)( run)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 120
-# Folders that the layer rules know and that nothing needs yet.
-MAY_COME = ("engines/common",)
 
 
 def page_id(page):
@@ -129,7 +127,7 @@ def test_named_files_exist(page):
     text = BLOCK.sub("", page.read_text(encoding="utf-8"))
     for path in re.findall(rf"`((?:{folders})/[\w./-]*)`", text):
         stands_for_any = "NAME" in path
-        assert stands_for_any or path in MAY_COME or (ROOT / path).exists(), f"{page.name} names {path}"
+        assert stands_for_any or (ROOT / path).exists(), f"{page.name} names {path}"
 
 
 def test_python_example(tmp_path):

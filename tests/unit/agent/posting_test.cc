@@ -317,6 +317,15 @@ TEST_F(Posting, AFailureIsLoggedAndCountedOnce) {
     EXPECT_EQ(log.count("queue full"), 1u);
 }
 
+TEST_F(Posting, OperationsAreReadOrWrite) {
+    start();
+    nixlXferReqH *request = nullptr;
+    EXPECT_STATUS(a->createXferReq(static_cast<nixl_xfer_op_t>(7), blocks(memoryA, {{0, 8}}),
+                                   blocks(memoryB, {{0, 8}}), "b", request),
+                  NIXL_ERR_INVALID_PARAM);
+    EXPECT_THAT(nixl_last_error(), HasSubstr("operation 7"));
+}
+
 TEST_F(Posting, ATransferThatEndsAfterItsPeerWasForgottenIsStale) {
     start(FakeCompletion::kHeld);
     nixlXferReqH *request = simpleRequest();
