@@ -16,7 +16,8 @@ namespace {
 /// Costs measured per thread with pieces of 4 KiB. They only have to rank lanes.
 Path
 pathWithin() {
-    return {"same process", "both ends are in this process", 1.0, 10'000.0, 0.05, false, {}};
+    return {"same process", "both ends are in this process", 1.0, 10'000.0, 0.05,
+            false,          HostLane::kSameProcess,          {}};
 }
 
 Path
@@ -27,6 +28,7 @@ pathBetween() {
             5'000.0,
             0.3,
             false,
+            HostLane::kHostMemory,
             {}};
 }
 
@@ -153,6 +155,15 @@ Status
 LocalEngine::connect(Peer &peer) {
     NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
     return static_cast<LocalPeer &>(peer).lane().status();
+}
+
+Result<HostLane>
+LocalEngine::meet(Peer &peer) {
+    NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
+    const auto lane = laneTo(&peer);
+    if (!lane.ok())
+        return lane.status();
+    return lane.value().channel ? HostLane::kHostMemory : HostLane::kSameProcess;
 }
 
 Result<std::unique_ptr<RemoteRegion>>

@@ -33,6 +33,7 @@ public:
     Result<std::string> connectionInfo() const override;
     Result<std::shared_ptr<Peer>> loadPeer(const std::string &name, std::string_view info) override;
     Status connect(Peer &peer) override;
+    Result<HostLane> meet(Peer &peer) override;
     Result<std::unique_ptr<RemoteRegion>> loadRegion(Peer &peer, const nixlBasicDesc &desc, nixl_mem_t memory,
                                                      std::string_view publicData) override;
 

@@ -18,7 +18,7 @@ public:
     create(const EngineConfig &config) const override {
         const Options &options = *config.options;
         if (!options.local)
-            return Status::error(NIXL_ERR_BACKEND, "LOCAL is switched off by NIXL_LOCAL");
+            return Status::error(NIXL_ERR_BACKEND, "switched off by NIXL_LOCAL");
         local::Settings settings;
         settings.threads = options.localThreads;
         settings.connectTimeout = options.localConnectTimeout;
@@ -28,7 +28,13 @@ public:
     }
 
 private:
-    const EngineInfo info_{"LOCAL", "1", {DRAM_SEG}, {}, "", ""};
+    const EngineInfo info_{.name = "LOCAL",
+                           .version = "1",
+                           .memories = {DRAM_SEG},
+                           .options = {},
+                           .exclusiveGroup = "",
+                           .threadsOption = "",
+                           .joins = true};
 };
 
 } // namespace

@@ -147,6 +147,11 @@ Transfer::collect(std::size_t batch, const Lane &lane, Pieces &pieces) const {
 Status
 Transfer::explainFault(const CopyFault &fault, const Block &block, std::size_t index, std::uint64_t offset,
                        const Lane &lane) const {
+    // The memory of a process that is killed goes with its first thread, which need not be the one whose end
+    // marks the life page.
+    if (fault.error == ESRCH)
+        return Status::error(NIXL_ERR_REMOTE_DISCONNECT, lane.description(),
+                             " is gone: its process has ended");
     if (fault.error != EFAULT)
         return explainDenied(lane.pid(), fault.error).withContext(concat("block ", index));
     const bool written = fault.remoteSide == (spec_.operation == NIXL_WRITE);

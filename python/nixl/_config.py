@@ -23,6 +23,8 @@ class nixl_agent_config:
     """What a `nixl_agent` is made with.
 
     backends: engines to create, in the order of preference; those that do not exist here are skipped with a warning.
+        For a network engine that exists but cannot start here LOCAL stands in, with a warning: such an agent has a
+        backend of that name, which reaches this host.
     num_threads: threads for engines that have such a parameter; 0 leaves it to them.
     """
 

@@ -81,7 +81,7 @@ nixlAgent::getBackendParams(const nixlBackendH *backend, nixl_mem_list_t &mems,
         const auto found = data_->backends.find(backend);
         if (!found)
             return Status::error(NIXL_ERR_INVALID_PARAM, "not a backend of this agent");
-        mems = found->capabilities().memories;
+        mems = found->engine()->capabilities().memories;
         params = found->params();
         return Status();
     });
@@ -116,8 +116,8 @@ nixlAgent::queryMem(const nixl_reg_dlist_t &descs, std::vector<nixl_query_resp_t
         auto named = data_->backends.named(extra_params);
         if (!named.ok())
             return named.status();
-        return assign(named.value().front()->engine().queryMemory(descs), resp)
-            .withContext(named.value().front()->type());
+        const nixl::EngineSlot &engine = *named.value().front()->engine();
+        return assign(engine.impl().queryMemory(descs), resp).withContext(engine.name());
     });
 }
 
@@ -341,7 +341,7 @@ nixlAgent::getLocalPartialMD(const nixl_reg_dlist_t &descs, nixl_blob_t &str,
 nixl_status_t
 nixlAgent::loadRemoteMD(const nixl_blob_t &remote_metadata, std::string &agent_name) {
     return call(*data_, "loadRemoteMD", [&] {
-        return assign(data_->peers.load(remote_metadata, data_->backends.all()), agent_name);
+        return assign(data_->peers.load(remote_metadata, data_->backends.engines()), agent_name);
     });
 }
 

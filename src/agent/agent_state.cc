@@ -1,12 +1,16 @@
 #include "agent/agent_state.h"
 
+#include <utility>
+
 #include "engine/process_registry.h"
 #include "util/log.h"
 #include "util/random.h"
 
-using nixl::BackendList;
-using nixl::BackendPtr;
+using nixl::EngineList;
+using nixl::EnginePtr;
 using nixl::Result;
+using nixl::Service;
+using nixl::ServiceList;
 using nixl::Status;
 
 namespace {
@@ -101,36 +105,42 @@ nixlAgentData::engineConfig(const nixl_b_params_t &params) const {
 
 Status
 nixlAgentData::registerMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *args) {
-    auto named = backends.named(args);
+    auto named = backends.services(args);
     if (!named.ok())
         return named.status();
     const bool chosen = args && !args->backends.empty();
     const std::string kind = nixlEnumStrings::memTypeStr(descs.getType());
-    BackendList candidates;
-    for (const BackendPtr &backend : named.value()) {
-        if (chosen || backend->takes(descs.getType()))
-            candidates.push_back(backend);
+    ServiceList candidates;
+    for (const Service &service : named.value()) {
+        if (service.engine->takes(descs.getType()) || (chosen && !service.joined()))
+            candidates.push_back(service);
     }
     if (candidates.empty())
-        return Status::error(NIXL_ERR_NOT_FOUND, "no backend of this agent takes ", kind,
+        return Status::error(chosen ? NIXL_ERR_BACKEND : NIXL_ERR_NOT_FOUND, "no backend of this ",
+                             chosen ? "call" : "agent", " takes ", kind,
                              backends.all().empty() ? " (it has none)" : "");
     if (descs.isEmpty())
         return Status::error(NIXL_ERR_BACKEND, "there is nothing to register: the list is empty");
     if (Status status = nixl::checkRanges(descs); !status.ok())
         return status;
     std::string reasons;
-    bool registered = false;
-    for (const BackendPtr &backend : candidates) {
-        const Status status = backend->takes(descs.getType())
-                                  ? memory.add(backend, descs)
-                                  : Status::error(NIXL_ERR_BACKEND, backend->type(), " does not take ", kind);
+    bool registered = false, reachable = false, unreachable = false;
+    for (const Service &service : candidates) {
+        const EnginePtr &engine = service.engine;
+        const Status status = engine->takes(descs.getType())
+                                  ? memory.add(engine, descs)
+                                  : Status::error(NIXL_ERR_BACKEND, engine->name(), " does not take ", kind);
         registered |= status.ok();
+        if (engine->info().network)
+            (status.ok() ? reachable : unreachable) = true;
         if (!status.ok())
             reasons += (reasons.empty() ? "" : "; ") + status.message();
     }
     if (!registered)
         return Status(NIXL_ERR_BACKEND, reasons);
-    if (!reasons.empty())
+    if (unreachable && !reachable)
+        NIXL_LOG(kWarn, "registerMem: this memory can be reached from this host only: ", reasons);
+    else if (!reasons.empty())
         NIXL_LOG(kInfo, "registerMem: ", reasons);
     if (telemetry)
         telemetry->recordRegistered(totalBytes(descs));
@@ -139,13 +149,23 @@ nixlAgentData::registerMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t 
 
 Status
 nixlAgentData::deregisterMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t *args) {
-    auto named = backends.named(args);
+    auto named = backends.services(args);
     if (!named.ok())
         return named.status();
-    const bool chosen = args && !args->backends.empty();
-    const BackendList candidates = chosen ? named.value() : memory.backendsWith(descs.getType());
-    NIXL_RETURN_IF_ERROR(memory.remove(candidates, descs, chosen,
-                                       [this](const nixl::LocalEntryPtr &entry) { return quiesce(entry); }));
+    // Each backend that is named must have all of it, in whichever of its engines.
+    std::vector<EngineList> groups;
+    if (args && !args->backends.empty()) {
+        const nixlBackendH *last = nullptr;
+        for (const Service &service : named.value()) {
+            if (std::exchange(last, service.backend.get()) != service.backend.get())
+                groups.emplace_back();
+            groups.back().push_back(service.engine);
+        }
+    } else {
+        groups.push_back(memory.enginesWith(descs.getType()));
+    }
+    NIXL_RETURN_IF_ERROR(
+        memory.remove(groups, descs, [this](const nixl::LocalEntryPtr &entry) { return quiesce(entry); }));
     if (telemetry)
         telemetry->recordDeregistered(totalBytes(descs));
     return {};

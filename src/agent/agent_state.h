@@ -20,7 +20,8 @@
 #include "util/status.h"
 #include "wire/metadata_blob.h"
 
-/// Thread-safe: every part has its own lock, and no lock is held while an engine is called that may wait.
+/// Thread-safe: every part has its own lock, and no lock is held while an engine is called that may wait, but
+/// for that of a HostContact.
 class nixlAgentData {
 public:
     /// NIXL_ERR_INVALID_PARAM: the name or a setting; NIXL_ERR_NOT_FOUND: the telemetry exporter.
@@ -81,9 +82,23 @@ private:
                   std::shared_ptr<const nixl::Options> options, std::unique_ptr<nixl::Telemetry> telemetry,
                   std::shared_ptr<nixl::EngineRegistry> registry);
 
+    /// The engines for a call, and why not the others.
+    struct Choice {
+        nixl::ServiceList services;
+        std::vector<nixlPathOption> excluded;
+
+        void
+        exclude(const nixl::Service &service, std::string reason) {
+            excluded.push_back(service.option("", std::move(reason)));
+        }
+
+        /// All reasons, for a message.
+        std::string reasons() const;
+    };
+
     /// One way to pair two ends: an engine with both lists.
     struct Pairing {
-        nixl::BackendPtr backend;
+        nixl::Service service;
         std::optional<nixl::PeerLink> link; ///< nullopt: loop-back
         const nixl::ResolvedList *local;
         const nixl::ResolvedList *remote;
@@ -98,11 +113,21 @@ private:
         std::string customParam;
     };
 
-    nixl::Result<nixlXferReqH *> plan(const Ends &ends, const std::vector<Pairing> &pairings,
-                                      std::vector<nixlPathOption> excluded, const nixl_opt_args_t *args);
+    nixl::Result<Choice> choose(const nixl_opt_args_t *args) const;
+    nixl::Result<nixlXferReqH *> plan(const Ends &ends, std::vector<Pairing> pairings, Choice choice,
+                                      const nixl_opt_args_t *args);
+    nixl::Status dropUnmet(const Ends &ends, std::vector<Pairing> &pairings, Choice &choice);
+    /// For the engine that joins: where the peer is, or why others have to reach it.
+    /// NIXL_ERR_REMOTE_DISCONNECT: the peer is gone, and was forgotten.
+    nixl::Result<nixl::HostLane> meet(const nixl::Service &service, const nixl::PeerPtr &peer,
+                                      const nixl::PeerLink &link);
+    /// Whether messages may take this way to the peer; errors as those of meet().
+    nixl::Status checkMessages(const nixl::Service &service, const nixl::PeerPtr &peer,
+                               const nixl::PeerLink &link);
     nixl::Status quiesce(const nixl::LocalEntryPtr &entry);
-    void encodeSections(const std::vector<nixl::LocalSection> &sections, nixl::MetadataBlob &blob) const;
-    nixl::Status encodeConnections(const nixl::BackendList &from, nixl::MetadataBlob &blob) const;
+    void encodeSections(const std::vector<nixl::LocalSection> &sections, const nixl::ServiceList &services,
+                        nixl::MetadataBlob &blob) const;
+    nixl::Status encodeConnections(const nixl::ServiceList &services, nixl::MetadataBlob &blob) const;
     void dropIfDisconnected(const nixlXferReqH &request, const nixl::RequestState &state);
 };
 

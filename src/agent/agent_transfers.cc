@@ -5,22 +5,19 @@
 #include "util/concat.h"
 #include "util/log.h"
 
-using nixl::BackendList;
-using nixl::BackendPtr;
 using nixl::concat;
+using nixl::EngineList;
+using nixl::EnginePtr;
+using nixl::HostLane;
 using nixl::RequestState;
 using nixl::ResolvedList;
 using nixl::Result;
+using nixl::Service;
+using nixl::ServiceList;
 using nixl::Side;
 using nixl::Status;
 
 namespace {
-
-bool
-contains(const BackendList &backends, const nixlBackendH *backend) {
-    return std::any_of(backends.begin(), backends.end(),
-                       [&](const BackendPtr &candidate) { return candidate.get() == backend; });
-}
 
 void
 add(std::string &reasons, const std::string &reason) {
@@ -49,12 +46,44 @@ checkPairs(const nixl_xfer_dlist_t &local, const nixl_xfer_dlist_t &remote) {
     return {};
 }
 
+/// Why an engine has no part in transfers with a peer that it has no link to.
+std::string
+explainNoLink(const Service &service) {
+    const std::string *limit =
+        service.limit(HostLane::kHostMemory); // peers that are set up alike do not offer it
+    return limit ? *limit : "the peer has no connection for it";
+}
+
 } // namespace
+
+std::string
+nixlAgentData::Choice::reasons() const {
+    std::string reasons;
+    for (const nixlPathOption &option : excluded)
+        add(reasons,
+            concat(option.backend, option.path.empty() ? "" : ", ", option.path, ": ", option.reason));
+    return reasons;
+}
+
+Result<nixlAgentData::Choice>
+nixlAgentData::choose(const nixl_opt_args_t *args) const {
+    auto named = backends.services(args);
+    if (!named.ok())
+        return named.status();
+    Choice choice{std::move(named).value(), {}};
+    for (const Service &service : backends.services()) {
+        if (!nixl::find(choice.services, service.engine.get()))
+            choice.exclude(service, "the call did not name it");
+    }
+    if (auto missing = backends.missing())
+        choice.excluded.push_back(std::move(*missing));
+    return choice;
+}
 
 Status
 nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &input,
                        const nixl_opt_args_t *args, nixlDlistH *&out) {
-    auto named = backends.named(args);
+    auto named = backends.services(args);
     if (!named.ok())
         return named.status();
     auto list = std::make_shared<nixlDlistH>();
@@ -65,21 +94,21 @@ nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &inp
         if (!list->peer)
             return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
     }
-    const BackendList candidates = args && !args->backends.empty() ? named.value()
-                                   : list->peer ? peers.backendsWith(*list->peer, input.memory)
-                                                : memory.backendsWith(input.memory);
+    const EngineList candidates = args && !args->backends.empty() ? enginesOf(named.value())
+                                  : list->peer ? peers.enginesWith(*list->peer, input.memory)
+                                               : memory.enginesWith(input.memory);
     if (candidates.empty())
         return Status::error(NIXL_ERR_NOT_FOUND, list->peer ? concat("'", agentName, "'") : "this agent",
                              " has no ", nixlEnumStrings::memTypeStr(input.memory), " registered");
     out = nullptr;
     std::string reasons;
-    for (const BackendPtr &backend : candidates) {
-        if (list->side == Side::kLoopback && !backend->capabilities().local) {
-            add(reasons, concat(backend->type(), " does not move data within an agent"));
+    for (const EnginePtr &engine : candidates) {
+        if (list->side == Side::kLoopback && !engine->capabilities().local) {
+            add(reasons, concat(engine->name(), " does not move data within an agent"));
             continue;
         }
         auto resolved =
-            list->peer ? resolve(input, peers, *list->peer, backend) : resolve(input, memory, backend);
+            list->peer ? resolve(input, peers, *list->peer, engine) : resolve(input, memory, engine);
         if (resolved.ok())
             list->lists.push_back(std::move(resolved).value());
         else
@@ -109,37 +138,29 @@ nixlAgentData::make(nixl_xfer_op_t operation, const nixlDlistH *localHandle,
     if (localIndices.empty() || localIndices.size() != remoteIndices.size())
         return Status::error(NIXL_ERR_INVALID_PARAM, localIndices.size(), " local and ", remoteIndices.size(),
                              " remote indices: the counts must be equal and not zero");
-    auto named = backends.named(args);
-    if (!named.ok())
-        return named.status();
+    auto choice = choose(args);
+    if (!choice.ok())
+        return choice.status();
     if (remote->peer && !remote->peer->live.load())
         return Status::error(NIXL_ERR_NOT_FOUND, "stale: the metadata of '", remote->peer->name,
                              "' that the remote list was prepared with is gone");
     std::vector<Pairing> pairings;
-    std::vector<nixlPathOption> excluded;
-    for (const BackendPtr &backend : backends.all()) {
-        const ResolvedList *here = local->of(backend.get()), *there = remote->of(backend.get());
-        const char *reason = !contains(named.value(), backend.get()) ? "the call did not name it"
-                             : !here                                 ? "it has no list of the local side"
-                             : !there                                ? "it has no list of the remote side"
-                                                                     : nullptr;
-        std::optional<nixl::PeerLink> link =
-            remote->peer ? peers.link(*remote->peer, backend.get()) : std::nullopt;
-        if (!reason && remote->peer && !link)
-            reason = "the peer has no connection for it";
-        if (reason)
-            excluded.push_back({backend->type(), "", false, reason});
+    for (const Service &service : choice.value().services) {
+        const nixl::EngineSlot *engine = service.engine.get();
+        const ResolvedList *here = local->of(engine), *there = remote->of(engine);
+        std::optional<nixl::PeerLink> link = remote->peer ? peers.link(*remote->peer, engine) : std::nullopt;
+        if (remote->peer && !link)
+            choice.value().exclude(service, explainNoLink(service));
+        else if (!here || !there)
+            choice.value().exclude(service,
+                                   concat("it has no list of the ", here ? "remote" : "local", " side"));
         else
-            pairings.push_back({backend, std::move(link), here, there});
+            pairings.push_back({service, std::move(link), here, there});
     }
-    if (pairings.empty()) {
-        std::string reasons;
-        for (const nixlPathOption &option : excluded)
-            add(reasons, concat(option.backend, ": ", option.reason));
-        return Status::error(NIXL_ERR_INVALID_PARAM, "no backend in common: ", reasons);
-    }
+    if (pairings.empty())
+        return Status::error(NIXL_ERR_INVALID_PARAM, "no backend in common: ", choice.value().reasons());
     const Ends ends{operation, local->memory, remote->memory, remote->peer, localIndices, remoteIndices, {}};
-    return plan(ends, pairings, std::move(excluded), args);
+    return plan(ends, std::move(pairings), std::move(choice).value(), args);
 }
 
 Result<nixlXferReqH *>
@@ -151,53 +172,43 @@ nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local,
     const nixl::PeerPtr peer = agentName == name ? nullptr : peers.find(agentName);
     if (!peer && agentName != name)
         return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
-    auto named = backends.named(args);
-    if (!named.ok())
-        return named.status();
+    auto choice = choose(args);
+    if (!choice.ok())
+        return choice.status();
     std::vector<ResolvedList> resolved;
-    resolved.reserve(2 * backends.all().size());
+    resolved.reserve(2 * choice.value().services.size());
     std::vector<Pairing> pairings;
-    std::vector<nixlPathOption> excluded;
-    std::string reasons;
-    for (const BackendPtr &backend : backends.all()) {
-        const auto exclude = [&](std::string reason) {
-            add(reasons, concat(backend->type(), ": ", reason));
-            excluded.push_back({backend->type(), "", false, std::move(reason)});
-        };
-        if (!contains(named.value(), backend.get())) {
-            exclude("the call did not name it");
+    for (const Service &service : choice.value().services) {
+        const EnginePtr &engine = service.engine;
+        std::optional<nixl::PeerLink> link = peer ? peers.link(*peer, engine.get()) : std::nullopt;
+        if (peer && !link) {
+            choice.value().exclude(service, explainNoLink(service));
             continue;
         }
-        std::optional<nixl::PeerLink> link;
-        if (peer) {
-            link = peers.link(*peer, backend.get());
-            if (!link) {
-                exclude("the peer has no connection for it");
-                continue;
-            }
-        } else if (!backend->capabilities().local) {
-            exclude("it does not move data within an agent");
+        if (!peer && !engine->capabilities().local) {
+            choice.value().exclude(service, "it does not move data within an agent");
             continue;
         }
-        auto here = resolve(nixl::BlockInput(local), memory, backend);
+        auto here = resolve(nixl::BlockInput(local), memory, engine);
         if (!here.ok()) {
-            exclude("local side: " + here.status().message());
+            choice.value().exclude(service, "local side: " + here.status().message());
             continue;
         }
         const nixl::BlockInput remoteInput(remote);
-        auto there =
-            peer ? resolve(remoteInput, peers, *peer, backend) : resolve(remoteInput, memory, backend);
+        auto there = peer ? resolve(remoteInput, peers, *peer, engine) : resolve(remoteInput, memory, engine);
         if (!there.ok()) {
-            exclude("remote side: " + there.status().message());
+            choice.value().exclude(service, "remote side: " + there.status().message());
             continue;
         }
         resolved.push_back(std::move(here).value());
         resolved.push_back(std::move(there).value());
-        pairings.push_back({backend, std::move(link), &resolved[resolved.size() - 2], &resolved.back()});
+        pairings.push_back({service, std::move(link), &resolved[resolved.size() - 2], &resolved.back()});
     }
-    if (pairings.empty())
+    if (pairings.empty()) {
+        const std::string reasons = choice.value().reasons();
         return Status::error(NIXL_ERR_NOT_FOUND, "no backend has the memory of both sides",
                              reasons.empty() ? " (the agent has none)" : ": " + reasons);
+    }
     const Ends ends{operation,
                     local.getType(),
                     remote.getType(),
@@ -205,38 +216,64 @@ nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local,
                     std::nullopt,
                     std::nullopt,
                     args ? args->customParam : nixl_blob_t()};
-    return plan(ends, pairings, std::move(excluded), args);
+    return plan(ends, std::move(pairings), std::move(choice).value(), args);
+}
+
+/// Takes out the engine that joins if others have to reach the peer. NIXL_ERR_REMOTE_DISCONNECT: it is gone;
+/// other errors: nothing is left.
+Status
+nixlAgentData::dropUnmet(const Ends &ends, std::vector<Pairing> &pairings, Choice &choice) {
+    for (auto pairing = pairings.begin(); pairing != pairings.end();) {
+        if (!pairing->link || !pairing->link->contact) {
+            ++pairing;
+            continue;
+        }
+        const auto met = meet(pairing->service, ends.peer, *pairing->link);
+        if (met.ok()) {
+            ++pairing;
+            continue;
+        }
+        if (met.status().code() == NIXL_ERR_REMOTE_DISCONNECT)
+            return met.status().withContext(pairing->service.engine->name());
+        choice.exclude(pairing->service, met.status().message());
+        pairing = pairings.erase(pairing);
+    }
+    if (pairings.empty())
+        return Status::error(NIXL_ERR_BACKEND, "no path to the other end: ", choice.reasons());
+    return {};
 }
 
 /// Picks the path, builds the blocks for it and prepares the request.
 Result<nixlXferReqH *>
-nixlAgentData::plan(const Ends &ends, const std::vector<Pairing> &pairings,
-                    std::vector<nixlPathOption> excluded, const nixl_opt_args_t *args) {
+nixlAgentData::plan(const Ends &ends, std::vector<Pairing> pairings, Choice choice,
+                    const nixl_opt_args_t *args) {
     const auto pair = [&](const Pairing &pairing) {
         return pairBlocks(*pairing.local, ends.localIndices, *pairing.remote, ends.remoteIndices,
                           !(args && args->skipDescMerge));
     };
     // Engines may see other regions and so merge otherwise, but hardly by enough to change the choice.
+    const nixl::EnginePtr first = pairings.front().service.engine;
     auto blocks = pair(pairings.front());
     if (!blocks.ok())
         return blocks.status();
+    NIXL_RETURN_IF_ERROR(dropUnmet(ends, pairings, choice));
     std::vector<nixl::PlanCandidate> candidates;
     candidates.reserve(pairings.size());
     for (const Pairing &pairing : pairings)
-        candidates.push_back({pairing.backend, pairing.link ? pairing.link->peer.get() : nullptr});
+        candidates.push_back({pairing.service, pairing.link ? pairing.link->peer.get() : nullptr});
     nixl::TransferParts parts;
     parts.notification = nixl::wantedNotification(args);
     auto chosen =
         choosePath({ends.operation, ends.localMemory, ends.remoteMemory, blocks.value().blocks.size(),
                     blocks.value().bytes, parts.notification.has_value()},
-                   candidates, std::move(excluded));
+                   candidates, std::move(choice.excluded));
     if (!chosen.ok()) {
         if (chosen.status().code() == NIXL_ERR_REMOTE_DISCONNECT && ends.peer)
             peers.drop(ends.peer);
         return chosen.status();
     }
     const Pairing &pairing = pairings[chosen.value().chosen];
-    if (chosen.value().chosen != 0) {
+    if (pairing.service.engine != first) {
         blocks = pair(pairing);
         if (!blocks.ok())
             return blocks.status();
@@ -247,12 +284,12 @@ nixlAgentData::plan(const Ends &ends, const std::vector<Pairing> &pairings,
     parts.peerName = ends.peer ? ends.peer->name : name;
     parts.peer = ends.peer;
     parts.link = pairing.link;
-    parts.backend = pairing.backend;
+    parts.service = pairing.service;
     parts.blocks = std::move(blocks).value();
     parts.plan = std::move(chosen).value();
     parts.customParam = ends.customParam;
     NIXL_LOG(kDebug, "request with '", parts.peerName, "': ", parts.blocks.blocks.size(), " blocks by ",
-             parts.backend->type(), ", ", parts.plan.path.lane, " (", parts.plan.path.reason, ")");
+             parts.service.engine->name(), ", ", parts.plan.path.lane, " (", parts.plan.path.reason, ")");
     auto request = nixlXferReqH::create(std::move(parts), telemetry.get());
     if (!request.ok())
         return request.status();

@@ -1,9 +1,11 @@
-// The engines of an agent, in the order of their creation, which is the order of preference.
+// The backends of an agent and the engines that serve them, in the order of their creation, which is the
+// order of preference.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/backend.h"
 #include "engine/registry.h"
@@ -12,24 +14,40 @@
 
 namespace nixl {
 
-/// Thread-safe. Engines are added, never removed.
+/// Decides which engines serve which backend, and in whose name. Thread-safe. Backends and engines are added,
+/// never removed.
 class BackendTable {
 public:
     explicit BackendTable(std::shared_ptr<EngineRegistry> registry) : registry_(std::move(registry)) {}
 
-    /// Creates the engine `type`. NIXL_ERR_INVALID_PARAM: exists already; NIXL_ERR_NOT_FOUND: unknown or not
-    /// loadable; NIXL_ERR_NOT_ALLOWED: excluded by another engine; NIXL_ERR_BACKEND: it cannot start.
+    /// Creates a backend. With the first network backend comes the engine that joins, if there is one, unless
+    /// it is there already; it stands in, with a warning, if the network engine itself cannot start here.
+    /// NIXL_ERR_INVALID_PARAM: exists already; NIXL_ERR_NOT_FOUND: unknown or not loadable;
+    /// NIXL_ERR_NOT_ALLOWED: excluded by another engine; NIXL_ERR_BACKEND: it cannot start.
     Result<BackendPtr> create(const std::string &type, const EngineConfig &config);
 
-    /// All engines.
+    /// All backends.
     BackendList all() const;
 
-    /// The engines behind these handles, in their order; all engines if `args` is null or names none.
-    /// NIXL_ERR_INVALID_PARAM, naming the position, for a handle that is not of this agent.
+    /// All engines.
+    EngineList engines() const;
+
+    /// The engines that serve all backends. The engine that joins comes before the first network engine; it
+    /// works in the name of its own backend if it has one, else of that network backend.
+    ServiceList services() const;
+
+    /// The engines that serve the backends that `args` names, in their order; services() if `args` is null or
+    /// names none. NIXL_ERR_INVALID_PARAM, naming the position, for a handle that is not of this agent.
+    Result<ServiceList> services(const nixl_opt_args_t *args) const;
+
+    /// The backends that `args` names; see services().
     Result<BackendList> named(const nixl_opt_args_t *args) const;
 
-    /// The engine behind a handle, nullptr if it is not of this agent.
+    /// The backend behind a handle, nullptr if it is not of this agent.
     BackendPtr find(const nixlBackendH *handle) const;
+
+    /// For explain: why there is no engine that joins; nothing if there is one, or if none is missed.
+    std::optional<nixlPathOption> missing() const;
 
     EngineRegistry &
     registry() const {
@@ -40,10 +58,17 @@ public:
     void clear();
 
 private:
+    Status checkNew(const EngineInfo &info) const;
+    Result<EnginePtr> obtain(const EngineFactory &factory, const EngineConfig &config);
+    Result<EnginePtr> join(const EngineConfig &config);
+    ServiceList serve(const BackendList &backends) const;
+
     const std::shared_ptr<EngineRegistry> registry_;
     Mutex creating_; ///< one creation at a time, so that a type is created once
     mutable SharedMutex mutex_;
     BackendList backends_ NIXL_GUARDED_BY(mutex_);
+    EngineList engines_ NIXL_GUARDED_BY(mutex_);
+    std::optional<Status> refusal_ NIXL_GUARDED_BY(mutex_); ///< of the engine that joins
 };
 
 } // namespace nixl

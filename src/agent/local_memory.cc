@@ -36,25 +36,24 @@ countRanges(const nixl_reg_dlist_t &descs) {
 }
 
 Result<LocalEntryPtr>
-registerOne(const BackendPtr &backend, nixl_mem_t memory, const nixlBlobDesc &desc) {
-    Engine &engine = backend->engine();
+registerOne(const EnginePtr &engine, nixl_mem_t memory, const nixlBlobDesc &desc) {
     const nixlBlobDesc range(normalized(memory, desc), desc.metaInfo);
-    auto region = engine.registerRegion(range, memory);
+    auto region = engine->impl().registerRegion(range, memory);
     if (!region.ok())
         return region.status();
-    auto entry = std::make_shared<LocalEntry>(range, memory, backend);
+    auto entry = std::make_shared<LocalEntry>(range, memory, engine);
     entry->region = std::move(region).value();
     entry->key = randomKey();
     Status failure;
-    if (backend->capabilities().local) {
-        auto loopback = engine.loopbackRegion(*entry->region, range, memory);
+    if (engine->capabilities().local) {
+        auto loopback = engine->impl().loopbackRegion(*entry->region, range, memory);
         if (loopback.ok())
             entry->loopback = std::move(loopback).value();
         else
             failure = loopback.status();
     }
-    if (failure.ok() && backend->capabilities().remote) {
-        auto data = engine.publicData(*entry->region);
+    if (failure.ok() && engine->capabilities().remote) {
+        auto data = engine->impl().publicData(*entry->region);
         if (data.ok())
             entry->publicData = std::move(data).value();
         else
@@ -63,7 +62,7 @@ registerOne(const BackendPtr &backend, nixl_mem_t memory, const nixlBlobDesc &de
     if (failure.ok())
         return entry;
     entry->loopback.reset();
-    (void)engine.deregisterRegion(*entry->region);
+    (void)engine->impl().deregisterRegion(*entry->region);
     return failure;
 }
 
@@ -96,35 +95,35 @@ checkRanges(const nixl_reg_dlist_t &descs) {
 }
 
 const LocalMemory::Section *
-LocalMemory::find(const nixlBackendH *backend, nixl_mem_t memory) const {
+LocalMemory::find(const EngineSlot *engine, nixl_mem_t memory) const {
     for (const auto &section : sections_) {
-        if (section->backend.get() == backend && section->memory == memory)
+        if (section->engine.get() == engine && section->memory == memory)
             return section.get();
     }
     return nullptr;
 }
 
 Status
-LocalMemory::add(const BackendPtr &backend, const nixl_reg_dlist_t &descs) {
+LocalMemory::add(const EnginePtr &engine, const nixl_reg_dlist_t &descs) {
     std::vector<LocalEntryPtr> entries;
     entries.reserve(static_cast<std::size_t>(descs.descCount()));
     for (int i = 0; i < descs.descCount(); ++i) {
-        auto entry = registerOne(backend, descs.getType(), descs[i]);
+        auto entry = registerOne(engine, descs.getType(), descs[i]);
         if (entry.ok()) {
             entries.push_back(std::move(entry).value());
             continue;
         }
         for (const LocalEntryPtr &done : entries) {
             done->loopback.reset();
-            (void)backend->engine().deregisterRegion(*done->region);
+            (void)engine->impl().deregisterRegion(*done->region);
         }
         return entry.status().withContext(
-            concat(backend->type(), " refuses descriptor ", i, ", ", describe(descs.getType(), descs[i])));
+            concat(engine->name(), " refuses descriptor ", i, ", ", describe(descs.getType(), descs[i])));
     }
     WriteLock lock(mutex_);
-    auto *section = const_cast<Section *>(find(backend.get(), descs.getType()));
+    auto *section = const_cast<Section *>(find(engine.get(), descs.getType()));
     if (!section) {
-        sections_.push_back(std::make_unique<Section>(Section{backend, descs.getType(), {}, {}}));
+        sections_.push_back(std::make_unique<Section>(Section{engine, descs.getType(), {}, {}}));
         section = sections_.back().get();
     }
     for (const LocalEntryPtr &entry : entries)
@@ -167,7 +166,22 @@ LocalMemory::take(Section &section, std::size_t closingBefore, const nixlBasicDe
 }
 
 Status
-LocalMemory::remove(const BackendList &candidates, const nixl_reg_dlist_t &descs, bool everywhere,
+LocalMemory::checkRegistered(const std::vector<Section *> &sections,
+                             const std::vector<std::pair<nixlBasicDesc, std::size_t>> &ranges) const {
+    for (const auto &[range, count] : ranges) {
+        std::size_t most = 0;
+        for (const Section *section : sections)
+            most = std::max(most, countOf(*section, range));
+        if (most < count)
+            return Status::error(NIXL_ERR_NOT_FOUND, describe(sections.front()->memory, range),
+                                 " is registered ", most, " times and named ", count,
+                                 " times; nothing was deregistered");
+    }
+    return {};
+}
+
+Status
+LocalMemory::remove(const std::vector<EngineList> &groups, const nixl_reg_dlist_t &descs,
                     const std::function<Status(const LocalEntryPtr &)> &quiesce) {
     const nixl_mem_t memory = descs.getType();
     const auto ranges = countRanges(descs);
@@ -175,28 +189,17 @@ LocalMemory::remove(const BackendList &candidates, const nixl_reg_dlist_t &descs
     {
         WriteLock lock(mutex_);
         std::vector<Section *> sections;
-        for (const BackendPtr &backend : candidates) {
-            const Section *section = find(backend.get(), memory);
-            if (section)
-                sections.push_back(const_cast<Section *>(section));
-            else if (everywhere)
-                return Status::error(NIXL_ERR_NOT_FOUND, backend->type(), " has no ",
-                                     nixlEnumStrings::memTypeStr(memory), " registered");
-        }
-        if (sections.empty())
-            return Status::error(NIXL_ERR_NOT_FOUND, "no ", nixlEnumStrings::memTypeStr(memory),
-                                 " is registered");
-        for (const auto &[range, count] : ranges) {
-            std::size_t least = std::numeric_limits<std::size_t>::max(), most = 0;
-            for (const Section *section : sections) {
-                const std::size_t here = countOf(*section, range);
-                least = std::min(least, here);
-                most = std::max(most, here);
+        for (const EngineList &group : groups) {
+            std::vector<Section *> ofGroup;
+            for (const EnginePtr &engine : group) {
+                if (const Section *section = find(engine.get(), memory))
+                    ofGroup.push_back(const_cast<Section *>(section));
             }
-            if ((everywhere ? least : most) < count)
-                return Status::error(NIXL_ERR_NOT_FOUND, describe(memory, range), " is registered ",
-                                     everywhere ? least : most, " times and named ", count,
-                                     " times; nothing was deregistered");
+            if (ofGroup.empty())
+                return Status::error(NIXL_ERR_NOT_FOUND, "no ", nixlEnumStrings::memTypeStr(memory),
+                                     " is registered", group.empty() ? "" : " with " + group.front()->name());
+            NIXL_RETURN_IF_ERROR(checkRegistered(ofGroup, ranges));
+            sections.insert(sections.end(), ofGroup.begin(), ofGroup.end());
         }
         for (Section *section : sections) {
             const std::size_t closingBefore = section->closing.size();
@@ -243,12 +246,12 @@ LocalMemory::finish(const std::vector<LocalEntryPtr> &entries,
         if (entry->running.load() > 0)
             status = quiesce(entry);
         if (status.ok())
-            status = entry->backend->engine().deregisterRegion(*entry->region);
+            status = entry->engine->impl().deregisterRegion(*entry->region);
         if (status.ok())
             ended.push_back(entry.get());
         else if (first.ok())
             first = status.withContext(
-                concat(entry->backend->type(), " cannot end ", describe(entry->memory, entry->desc)));
+                concat(entry->engine->name(), " cannot end ", describe(entry->memory, entry->desc)));
     }
     std::sort(ended.begin(), ended.end());
     WriteLock lock(mutex_);
@@ -265,15 +268,15 @@ LocalMemory::finish(const std::vector<LocalEntryPtr> &entries,
     return first;
 }
 
-BackendList
-LocalMemory::backendsWith(nixl_mem_t memory) const {
-    BackendList backends;
+EngineList
+LocalMemory::enginesWith(nixl_mem_t memory) const {
+    EngineList engines;
     ReadLock lock(mutex_);
     for (const auto &section : sections_) {
         if (section->memory == memory)
-            backends.push_back(section->backend);
+            engines.push_back(section->engine);
     }
-    return backends;
+    return engines;
 }
 
 std::uint64_t
@@ -287,9 +290,9 @@ LocalMemory::snapshot() const {
     std::vector<LocalSection> sections;
     ReadLock lock(mutex_);
     for (const auto &section : sections_) {
-        if (!section->backend->capabilities().remote || section->index.size() == 0)
+        if (!section->engine->capabilities().remote || section->index.size() == 0)
             continue;
-        LocalSection copy{section->backend, section->memory, {}};
+        LocalSection copy{section->engine, section->memory, {}};
         section->index.forEach([&](const LocalEntryPtr &entry) {
             if (copy.entries.empty() || copy.entries.back()->desc != entry->desc)
                 copy.entries.push_back(entry);
@@ -300,7 +303,7 @@ LocalMemory::snapshot() const {
 }
 
 Result<std::pair<std::vector<LocalSection>, std::uint64_t>>
-LocalMemory::snapshot(const BackendList &candidates, const nixl_reg_dlist_t &descs) const {
+LocalMemory::snapshot(const EngineList &candidates, const nixl_reg_dlist_t &descs) const {
     std::vector<LocalSection> sections;
     std::string missing;
     std::vector<nixlBasicDesc> ranges;
@@ -308,15 +311,15 @@ LocalMemory::snapshot(const BackendList &candidates, const nixl_reg_dlist_t &des
         ranges.push_back(counted.first);
     std::sort(ranges.begin(), ranges.end());
     ReadLock lock(mutex_);
-    for (const BackendPtr &backend : candidates) {
-        const Section *section = find(backend.get(), descs.getType());
-        LocalSection copy{backend, descs.getType(), {}};
+    for (const EnginePtr &engine : candidates) {
+        const Section *section = find(engine.get(), descs.getType());
+        LocalSection copy{engine, descs.getType(), {}};
         for (const nixlBasicDesc &range : ranges) {
             const auto exact =
                 section ? section->index.exact(range) : decltype(section->index.exact(range)){};
             if (exact.empty()) {
                 missing =
-                    concat(describe(descs.getType(), range), " is not registered with ", backend->type());
+                    concat(describe(descs.getType(), range), " is not registered with ", engine->name());
                 break;
             }
             copy.entries.push_back(exact.front().second);

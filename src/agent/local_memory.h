@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "agent/backend.h"
+#include "agent/engine_slot.h"
 #include "agent/region_entry.h"
 #include "memory/covering_index.h"
 #include "nixl_descriptors.h"
@@ -19,7 +19,7 @@ using LocalEntryPtr = std::shared_ptr<LocalEntry>;
 
 /// Registrations of one kind of memory in one engine, for a metadata blob.
 struct LocalSection {
-    BackendPtr backend;
+    EnginePtr engine;
     nixl_mem_t memory;
     std::vector<LocalEntryPtr> entries; ///< in the order of addresses; of equal ranges the oldest only
 };
@@ -34,30 +34,31 @@ Status checkRanges(const nixl_reg_dlist_t &descs);
 class LocalMemory {
 public:
     /// Registers all descriptors in one engine, or none.
-    Status add(const BackendPtr &backend, const nixl_reg_dlist_t &descs);
+    Status add(const EnginePtr &engine, const nixl_reg_dlist_t &descs);
 
-    /// Ends one registration per descriptor in every engine of `candidates` that has it. With `everywhere`,
-    /// each engine must have all of them; otherwise each descriptor must be in some engine. `quiesce` is
-    /// called for an entry that posted requests use and ends those; its error stops the call.
+    /// Ends one registration per descriptor in every engine of `groups` that has it; in each group, each
+    /// descriptor must be in some engine. `quiesce` is called for an entry that posted requests use and ends
+    /// those; its error stops the call.
     /// NIXL_ERR_NOT_FOUND: an entry is not registered, or another call is ending it; nothing was done. Other
     /// errors: what is left stays registered, closed to new transfers, until the call is repeated.
-    Status remove(const BackendList &candidates, const nixl_reg_dlist_t &descs, bool everywhere,
+    /// REQUIRES: no engine is in two groups.
+    Status remove(const std::vector<EngineList> &groups, const nixl_reg_dlist_t &descs,
                   const std::function<Status(const LocalEntryPtr &)> &quiesce);
 
     /// Ends every registration; the first error is returned, and all are tried.
     Status removeAll(const std::function<Status(const LocalEntryPtr &)> &quiesce);
 
     /// Engines that have memory of this kind, in the order in which they got it first.
-    BackendList backendsWith(nixl_mem_t memory) const;
+    EngineList enginesWith(nixl_mem_t memory) const;
 
     /// Calls `visit(index)` with the registrations of a section while they cannot change; an empty index if
     /// there are none.
     template<typename Visitor>
     auto
-    withSection(const nixlBackendH *backend, nixl_mem_t memory, Visitor visit) const {
+    withSection(const EngineSlot *engine, nixl_mem_t memory, Visitor visit) const {
         static const CoveringIndex<LocalEntryPtr> kEmpty;
         ReadLock lock(mutex_);
-        const Section *section = find(backend, memory);
+        const Section *section = find(engine, memory);
         return visit(section ? section->index : kEmpty);
     }
 
@@ -69,20 +70,24 @@ public:
 
     /// The registrations of `descs` in the engines of `candidates` that have all of them.
     /// NIXL_ERR_NOT_FOUND, naming the element, if no engine has all.
-    Result<std::pair<std::vector<LocalSection>, std::uint64_t>> snapshot(const BackendList &candidates,
+    Result<std::pair<std::vector<LocalSection>, std::uint64_t>> snapshot(const EngineList &candidates,
                                                                          const nixl_reg_dlist_t &descs) const;
 
 private:
     struct Section {
-        BackendPtr backend;
+        EnginePtr engine;
         nixl_mem_t memory;
         CoveringIndex<LocalEntryPtr> index;
         std::vector<LocalEntryPtr> closing; ///< closed to transfers, not yet deregistered by the engine
     };
 
-    const Section *find(const nixlBackendH *backend, nixl_mem_t memory) const NIXL_REQUIRES_SHARED(mutex_);
+    const Section *find(const EngineSlot *engine, nixl_mem_t memory) const NIXL_REQUIRES_SHARED(mutex_);
     void take(Section &section, std::size_t closingBefore, const nixlBasicDesc &range, std::size_t count,
               std::vector<LocalEntryPtr> &out) NIXL_REQUIRES(mutex_);
+    /// NIXL_ERR_NOT_FOUND if a range is in none of the sections as often as wanted.
+    Status checkRegistered(const std::vector<Section *> &sections,
+                           const std::vector<std::pair<nixlBasicDesc, std::size_t>> &ranges) const
+        NIXL_REQUIRES_SHARED(mutex_);
     std::size_t countOf(const Section &section, const nixlBasicDesc &range) const
         NIXL_REQUIRES_SHARED(mutex_);
     Status finish(const std::vector<LocalEntryPtr> &entries,

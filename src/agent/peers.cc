@@ -10,11 +10,11 @@ namespace nixl {
 
 namespace {
 
-BackendPtr
-findBackend(const BackendList &backends, const std::string &type) {
-    for (const BackendPtr &backend : backends) {
-        if (backend->type() == type)
-            return backend;
+EnginePtr
+findEngine(const EngineList &engines, const std::string &type) {
+    for (const EnginePtr &engine : engines) {
+        if (engine->name() == type)
+            return engine;
     }
     return nullptr;
 }
@@ -22,19 +22,19 @@ findBackend(const BackendList &backends, const std::string &type) {
 } // namespace
 
 PeerState::Section &
-PeerState::section(const BackendPtr &backend, nixl_mem_t memory) {
+PeerState::section(const EnginePtr &engine, nixl_mem_t memory) {
     for (const auto &section : sections_) {
-        if (section->backend == backend && section->memory == memory)
+        if (section->engine == engine && section->memory == memory)
             return *section;
     }
-    sections_.push_back(std::make_unique<Section>(Section{backend, memory, {}}));
+    sections_.push_back(std::make_unique<Section>(Section{engine, memory, {}}));
     return *sections_.back();
 }
 
 const PeerState::Section *
-PeerState::find(const nixlBackendH *backend, nixl_mem_t memory) const {
+PeerState::find(const EngineSlot *engine, nixl_mem_t memory) const {
     for (const auto &section : sections_) {
-        if (section->backend.get() == backend && section->memory == memory)
+        if (section->engine.get() == engine && section->memory == memory)
             return section.get();
     }
     return nullptr;
@@ -58,10 +58,10 @@ struct Peers::Update {
     }
 
     const PeerLink *
-    link(const nixlBackendH *backend) const {
+    link(const EngineSlot *engine) const {
         const auto of = [&](const std::vector<PeerLink> &all) -> const PeerLink * {
             const auto found = std::find_if(all.begin(), all.end(),
-                                            [&](const PeerLink &l) { return l.backend.get() == backend; });
+                                            [&](const PeerLink &l) { return l.engine.get() == engine; });
             return found == all.end() ? nullptr : &*found;
         };
         const PeerLink *fresh = of(links);
@@ -71,31 +71,32 @@ struct Peers::Update {
 
 /// Connections: known ones must be the same, new ones are taken in by their engine.
 Status
-Peers::prepareLinks(const MetadataBlob &blob, const BackendList &backends, Update &update) const {
+Peers::prepareLinks(const MetadataBlob &blob, const EngineList &engines, Update &update) const {
     bool usable = false;
     for (const ConnectionEntry &entry : blob.connections) {
-        const BackendPtr backend = findBackend(backends, entry.backend);
-        if (!backend || !backend->capabilities().remote)
+        const EnginePtr engine = findEngine(engines, entry.backend);
+        if (!engine || !engine->capabilities().remote)
             continue;
-        if (const PeerLink *known = update.link(backend.get())) {
+        if (const PeerLink *known = update.link(engine.get())) {
             if (known->info != entry.info)
                 return Status::error(NIXL_ERR_NOT_ALLOWED, "the connection information of ", entry.backend,
                                      " changed; invalidate the peer first");
             usable = true;
             continue;
         }
-        auto peer = backend->engine().loadPeer(blob.agent, entry.info);
+        auto peer = engine->impl().loadPeer(blob.agent, entry.info);
         if (!peer.ok())
             return peer.status().withContext(concat("connection information of ", entry.backend));
-        update.links.push_back({backend, entry.info, std::move(peer).value()});
+        update.links.push_back({engine, entry.info, std::move(peer).value(),
+                                engine->info().joins ? std::make_shared<HostContact>() : nullptr});
         usable = true;
     }
     if (!usable && !blob.connections.empty()) {
         std::string theirs, ours;
         for (const ConnectionEntry &entry : blob.connections)
             theirs += " " + entry.backend;
-        for (const BackendPtr &backend : backends)
-            ours += " " + backend->type();
+        for (const EnginePtr &engine : engines)
+            ours += " " + engine->name();
         return Status::error(NIXL_ERR_BACKEND, "no engine in common: the peer has", theirs,
                              ", this agent has", ours.empty() ? " none" : ours);
     }
@@ -105,22 +106,21 @@ Peers::prepareLinks(const MetadataBlob &blob, const BackendList &backends, Updat
 /// Regions: a known range keeps its registration if it is the same one. Another registration of the range
 /// replaces it if the blob is not older; plain NIXL blobs have no age, so there it is an error.
 Status
-Peers::prepareRegions(const MetadataBlob &blob, const BackendList &backends, Update &update) const {
+Peers::prepareRegions(const MetadataBlob &blob, const EngineList &engines, Update &update) const {
     const bool keyed = blob.extension && !blob.extension->keys.empty();
     std::size_t number = 0; // of the descriptor among all descriptors of the blob
     for (const MetadataSection &section : blob.sections) {
-        const BackendPtr backend = findBackend(backends, section.backend);
+        const EnginePtr engine = findEngine(engines, section.backend);
         const nixl_mem_t memory = section.descs.getType();
-        if (!backend || !backend->takes(memory)) {
+        if (!engine || !engine->takes(memory)) {
             number += static_cast<std::size_t>(section.descs.descCount());
             continue;
         }
-        const PeerLink *link = update.link(backend.get());
+        const PeerLink *link = update.link(engine.get());
         if (!link)
             return Status::error(NIXL_ERR_NOT_FOUND, "the blob has memory of ", section.backend,
                                  " but no connection for it is known");
-        const PeerState::Section *known =
-            update.base() ? update.base()->find(backend.get(), memory) : nullptr;
+        const PeerState::Section *known = update.base() ? update.base()->find(engine.get(), memory) : nullptr;
         std::map<nixlBasicDesc, const std::string *> seen;
         for (const nixlBlobDesc &desc : section.descs) {
             const std::uint64_t key = keyed ? blob.extension->keys[number] : 0;
@@ -149,10 +149,10 @@ Peers::prepareRegions(const MetadataBlob &blob, const BackendList &backends, Upd
                     update.superseded.push_back(entry);
                 }
             }
-            auto region = backend->engine().loadRegion(*link->peer, desc, memory, desc.metaInfo);
+            auto region = engine->impl().loadRegion(*link->peer, desc, memory, desc.metaInfo);
             if (!region.ok())
                 return region.status().withContext(concat(section.backend, ", ", describe(memory, desc)));
-            auto entry = std::make_shared<RemoteEntry>(desc, memory, backend);
+            auto entry = std::make_shared<RemoteEntry>(desc, memory, engine);
             entry->publicData = desc.metaInfo;
             entry->key = key;
             entry->peer = link->peer;
@@ -164,7 +164,7 @@ Peers::prepareRegions(const MetadataBlob &blob, const BackendList &backends, Upd
 }
 
 Result<std::string>
-Peers::load(const nixl_blob_t &bytes, const BackendList &backends) {
+Peers::load(const nixl_blob_t &bytes, const EngineList &engines) {
     auto decoded = decodeMetadata(bytes);
     if (!decoded.ok())
         return decoded.status();
@@ -187,9 +187,9 @@ Peers::load(const nixl_blob_t &bytes, const BackendList &backends) {
             return blob.agent;
         }
     }
-    Status status = prepareLinks(blob, backends, update);
+    Status status = prepareLinks(blob, engines, update);
     if (status.ok())
-        status = prepareRegions(blob, backends, update);
+        status = prepareRegions(blob, engines, update);
     if (!status.ok()) {
         if (update.replaces && !update.links.empty()) {
             WriteLock lock(mutex_);
@@ -222,7 +222,7 @@ Peers::commit(const MetadataBlob &blob, Update &update, Garbage &garbage) {
         garbage.regions.push_back(entry);
     };
     for (const RemoteEntryPtr &entry : update.superseded)
-        drop(peer->section(entry->backend, entry->memory), entry);
+        drop(peer->section(entry->engine, entry->memory), entry);
     if (update.current && blob.extension->full) {
         for (const auto &section : peer->sections_) {
             std::vector<RemoteEntryPtr> lacking;
@@ -235,7 +235,7 @@ Peers::commit(const MetadataBlob &blob, Update &update, Garbage &garbage) {
         }
     }
     for (RemoteEntryPtr &entry : update.regions) {
-        auto &index = peer->section(entry->backend, entry->memory).index;
+        auto &index = peer->section(entry->engine, entry->memory).index;
         entry->age = index.insert(entry->desc, entry);
     }
     if (blob.extension) {
@@ -308,24 +308,24 @@ Peers::links(const PeerState &peer) const {
 }
 
 std::optional<PeerLink>
-Peers::link(const PeerState &peer, const nixlBackendH *backend) const {
+Peers::link(const PeerState &peer, const EngineSlot *engine) const {
     ReadLock lock(mutex_);
     for (const PeerLink &link : peer.links_) {
-        if (link.backend.get() == backend)
+        if (link.engine.get() == engine)
             return link;
     }
     return std::nullopt;
 }
 
-BackendList
-Peers::backendsWith(const PeerState &peer, nixl_mem_t memory) const {
-    BackendList backends;
+EngineList
+Peers::enginesWith(const PeerState &peer, nixl_mem_t memory) const {
+    EngineList engines;
     ReadLock lock(mutex_);
     for (const auto &section : peer.sections_) {
         if (section->memory == memory && section->index.size() > 0)
-            backends.push_back(section->backend);
+            engines.push_back(section->engine);
     }
-    return backends;
+    return engines;
 }
 
 } // namespace nixl

@@ -9,7 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "agent/backend.h"
+#include "agent/engine_slot.h"
+#include "agent/host_contact.h"
 #include "agent/region_entry.h"
 #include "memory/covering_index.h"
 #include "util/mutex.h"
@@ -22,9 +23,10 @@ using RemoteEntryPtr = std::shared_ptr<RemoteEntry>;
 
 /// How one engine reaches a peer.
 struct PeerLink {
-    BackendPtr backend;
+    EnginePtr engine;
     std::string info; ///< connection info, as loaded
     std::shared_ptr<Peer> peer;
+    std::shared_ptr<HostContact> contact; ///< of the engine that joins; null for others
 };
 
 /// A peer from the first load of its metadata until it is invalidated, dropped or replaced by a new
@@ -40,13 +42,13 @@ private:
     friend class Peers;
 
     struct Section {
-        BackendPtr backend;
+        EnginePtr engine;
         nixl_mem_t memory;
         CoveringIndex<RemoteEntryPtr> index;
     };
 
-    Section &section(const BackendPtr &backend, nixl_mem_t memory);
-    const Section *find(const nixlBackendH *backend, nixl_mem_t memory) const;
+    Section &section(const EnginePtr &engine, nixl_mem_t memory);
+    const Section *find(const EngineSlot *engine, nixl_mem_t memory) const;
 
     // Guarded by the lock of Peers.
     std::vector<PeerLink> links_;
@@ -68,7 +70,7 @@ public:
     /// stale; connections stay. A blob older than the newest full one is ignored; one between only adds. If a
     /// blob of another life of the peer is refused, the life that was known is forgotten too: engines that
     /// know peers by name have ended it already.
-    Result<std::string> load(const nixl_blob_t &bytes, const BackendList &backends);
+    Result<std::string> load(const nixl_blob_t &bytes, const EngineList &engines);
 
     /// Forgets a peer. NIXL_ERR_NOT_FOUND if it is unknown.
     Status invalidate(const std::string &name);
@@ -86,19 +88,19 @@ public:
     std::vector<PeerLink> links(const PeerState &peer) const;
 
     /// The link of one engine, or nothing.
-    std::optional<PeerLink> link(const PeerState &peer, const nixlBackendH *backend) const;
+    std::optional<PeerLink> link(const PeerState &peer, const EngineSlot *engine) const;
 
     /// Engines with memory of this kind of the peer.
-    BackendList backendsWith(const PeerState &peer, nixl_mem_t memory) const;
+    EngineList enginesWith(const PeerState &peer, nixl_mem_t memory) const;
 
     /// Calls `visit(index)` with the peer's regions while they cannot change; an empty index if there are
     /// none.
     template<typename Visitor>
     auto
-    withSection(const PeerState &peer, const nixlBackendH *backend, nixl_mem_t memory, Visitor visit) const {
+    withSection(const PeerState &peer, const EngineSlot *engine, nixl_mem_t memory, Visitor visit) const {
         static const CoveringIndex<RemoteEntryPtr> kEmpty;
         ReadLock lock(mutex_);
-        const PeerState::Section *section = peer.find(backend, memory);
+        const PeerState::Section *section = peer.find(engine, memory);
         return visit(section ? section->index : kEmpty);
     }
 
@@ -111,8 +113,8 @@ private:
         std::vector<PeerPtr> peers;
     };
 
-    Status prepareLinks(const MetadataBlob &blob, const BackendList &backends, Update &update) const;
-    Status prepareRegions(const MetadataBlob &blob, const BackendList &backends, Update &update) const;
+    Status prepareLinks(const MetadataBlob &blob, const EngineList &engines, Update &update) const;
+    Status prepareRegions(const MetadataBlob &blob, const EngineList &engines, Update &update) const;
     void commit(const MetadataBlob &blob, Update &update, Garbage &garbage);
     void retire(const PeerPtr &peer, Garbage &garbage) NIXL_REQUIRES(mutex_);
 

@@ -20,8 +20,56 @@ microseconds(double us) {
 
 struct Considered {
     nixlPathOption option;
+    std::size_t candidate;
     double us = std::numeric_limits<double>::infinity();
 };
+
+/// A candidate's path; the error says why it has none, and `lane` is then the one that was ruled out, if any.
+Result<Path>
+askForPath(const PlanInput &input, const PlanCandidate &candidate, std::string &lane) {
+    const EngineSlot &engine = *candidate.service.engine;
+    if (input.needsNotification && !engine.capabilities().notifications)
+        return Status::error(NIXL_ERR_BACKEND, "it has no notifications");
+    auto path = engine.impl().path(input.operation, input.localMemory, input.remoteMemory, candidate.peer);
+    if (!path.ok() || !path.value().hostLane)
+        return path;
+    const std::string *limit = candidate.service.limit(*path.value().hostLane);
+    if (!limit)
+        return path;
+    lane = path.value().lane;
+    return Status(NIXL_ERR_BACKEND, *limit);
+}
+
+Status
+explainFailures(const std::vector<Status> &failures) {
+    if (failures.size() == 1)
+        return failures.front();
+    std::string reasons;
+    for (const Status &failure : failures)
+        reasons += (reasons.empty() ? "" : "; ") + failure.message();
+    const bool gone = std::all_of(failures.begin(), failures.end(), [](const Status &failure) {
+        return failure.code() == NIXL_ERR_REMOTE_DISCONNECT;
+    });
+    return Status::error(gone ? NIXL_ERR_REMOTE_DISCONNECT : NIXL_ERR_BACKEND,
+                         "no path to the other end: ", reasons);
+}
+
+/// Puts all that was considered into the plan, fastest first, and says why the winner won.
+void
+explainChoice(Plan &plan, const std::string &winner, std::vector<Considered> considered) {
+    std::stable_sort(considered.begin(), considered.end(),
+                     [](const Considered &a, const Considered &b) { return a.us < b.us; });
+    for (Considered &entry : considered) {
+        nixlPathOption &option = entry.option;
+        if (entry.us != std::numeric_limits<double>::infinity()) {
+            option.chosen = entry.candidate == plan.chosen;
+            const std::string estimate = concat("estimated ", microseconds(entry.us));
+            option.reason = concat(option.chosen ? estimate : estimate + ", not less than " + winner, "; ",
+                                   option.reason);
+        }
+        plan.options.push_back(std::move(option));
+    }
+}
 
 } // namespace
 
@@ -31,55 +79,35 @@ choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
     std::vector<Considered> considered;
     std::optional<Plan> plan;
     std::vector<Status> failures;
+    const EngineSlot *inside = nullptr; // an engine that joins and has a path
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        const nixlBackendH &backend = *candidates[i].backend;
-        if (input.needsNotification && !backend.capabilities().notifications) {
-            failures.push_back(Status::error(NIXL_ERR_BACKEND, backend.type(), " has no notifications"));
-            considered.push_back({{backend.type(), "", false, "it has no notifications"}});
+        const Service &service = candidates[i].service;
+        const EngineSlot &engine = *service.engine;
+        if (inside && engine.info().network) {
+            considered.push_back(
+                {service.option("", concat("not needed: ", inside->name(), " serves this host")), i});
             continue;
         }
-        auto path =
-            backend.engine().path(input.operation, input.localMemory, input.remoteMemory, candidates[i].peer);
+        std::string lane;
+        auto path = askForPath(input, candidates[i], lane);
         if (!path.ok()) {
-            failures.push_back(path.status().withContext(backend.type()));
-            considered.push_back({{backend.type(), "", false, path.status().message()}});
+            failures.push_back(path.status().withContext(engine.name()));
+            considered.push_back({service.option(lane, path.status().message()), i});
             continue;
         }
-        for (const auto &[lane, reason] : path.value().refused)
-            considered.push_back({{backend.type(), lane, false, reason}});
+        if (engine.info().joins)
+            inside = &engine;
+        for (const auto &[refused, reason] : path.value().refused)
+            considered.push_back({service.option(refused, reason), i});
         const double us = path.value().estimateUs(input.blocks, input.bytes);
-        considered.push_back(
-            {{backend.type(), path.value().lane, false,
-              path.value().reason + (path.value().peerTakesPart ? "; the peer's library takes part" : "")},
-             us});
+        const char *help = path.value().peerTakesPart ? "; the peer's library takes part" : "";
+        considered.push_back({service.option(path.value().lane, path.value().reason + help), i, us});
         if (!plan || us < plan->estimateUs)
             plan = Plan{i, std::move(path).value(), us, {}};
     }
-    if (!plan) {
-        if (failures.size() == 1)
-            return failures.front();
-        std::string reasons;
-        for (const Status &failure : failures)
-            reasons += (reasons.empty() ? "" : "; ") + failure.message();
-        const bool gone = std::all_of(failures.begin(), failures.end(), [](const Status &failure) {
-            return failure.code() == NIXL_ERR_REMOTE_DISCONNECT;
-        });
-        return Status::error(gone ? NIXL_ERR_REMOTE_DISCONNECT : NIXL_ERR_BACKEND,
-                             "no path to the other end: ", reasons);
-    }
-    const std::string &winner = candidates[plan->chosen].backend->type();
-    std::stable_sort(considered.begin(), considered.end(),
-                     [](const Considered &a, const Considered &b) { return a.us < b.us; });
-    for (Considered &entry : considered) {
-        nixlPathOption &option = entry.option;
-        if (entry.us != std::numeric_limits<double>::infinity()) {
-            option.chosen = option.backend == winner;
-            const std::string estimate = concat("estimated ", microseconds(entry.us));
-            option.reason = concat(option.chosen ? estimate : estimate + ", not less than " + winner, "; ",
-                                   option.reason);
-        }
-        plan->options.push_back(std::move(option));
-    }
+    if (!plan)
+        return explainFailures(failures);
+    explainChoice(*plan, candidates[plan->chosen].service.engine->name(), std::move(considered));
     for (nixlPathOption &option : excluded)
         plan->options.push_back(std::move(option));
     return std::move(*plan);

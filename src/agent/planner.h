@@ -13,7 +13,7 @@ namespace nixl {
 
 /// An engine that has the memory of both ends.
 struct PlanCandidate {
-    BackendPtr backend;
+    Service service;
     Peer *peer = nullptr; ///< nullptr: the other end is this agent itself
 };
 
@@ -35,10 +35,12 @@ struct Plan {
     std::vector<nixlPathOption> options; ///< fastest first, those that cannot last
 };
 
-/// Asks each candidate for its path and takes the one with the lowest estimate, of equal ones the first. The
-/// same input and answers always give the same choice. `excluded` are engines that are no candidates, with
-/// the reason. Errors: of the only candidate, its own; of several, all reasons, with
-/// NIXL_ERR_REMOTE_DISCONNECT if that is what all answer and NIXL_ERR_BACKEND otherwise.
+/// Asks each candidate for its path and takes the one with the lowest estimate, of equal ones the first.
+/// Where an engine that joins has a path, network engines after it are not asked: transfers of every size and
+/// plain messages then share one way, and their order. A lane that the program ruled out is refused. The same
+/// input and answers always give the same choice. `excluded` are engines that are no candidates, with the
+/// reason. Errors: of the only candidate, its own; of several, all reasons, with NIXL_ERR_REMOTE_DISCONNECT
+/// if that is what all answer and NIXL_ERR_BACKEND otherwise.
 Result<Plan> choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
                         std::vector<nixlPathOption> excluded);
 

@@ -38,12 +38,12 @@ private:
 };
 
 Status
-notCovered(std::size_t number, nixl_mem_t memory, const nixlBasicDesc &block, const BackendPtr &backend,
+notCovered(std::size_t number, nixl_mem_t memory, const nixlBasicDesc &block, const EnginePtr &engine,
            const std::string &whose) {
     return Status::error(
         NIXL_ERR_NOT_FOUND, "block ", number, ", ", describe(memory, block),
         block.len == 0 ? ": the length is zero"
-                       : concat(": lies in no memory that ", whose, " registered with ", backend->type()));
+                       : concat(": lies in no memory that ", whose, " registered with ", engine->name()));
 }
 
 bool
@@ -60,13 +60,13 @@ resolveBlocks(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedLis
     for (std::size_t i = 0; i < input.blocks.size();) {
         const nixlBasicDesc &block = input.blocks[i];
         if (block.len == 0)
-            return notCovered(i, input.memory, block, out.backend, whose);
+            return notCovered(i, input.memory, block, out.engine, whose);
         const std::size_t run = runLength(input.blocks, i);
         if (run >= kShortestRun) {
             const std::uint64_t done =
                 appendRun(out.blocks, block, input.blocks[i + 1].addr - block.addr, run, resolver);
             if (done < run)
-                return notCovered(i + done, input.memory, input.blocks[i + done], out.backend, whose);
+                return notCovered(i + done, input.memory, input.blocks[i + done], out.engine, whose);
             i += run;
             continue;
         }
@@ -75,7 +75,7 @@ resolveBlocks(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedLis
             const nixlBasicDesc &single = input.blocks[i];
             const auto hit = resolver(single);
             if (!hit)
-                return notCovered(i, input.memory, single, out.backend, whose);
+                return notCovered(i, input.memory, single, out.engine, whose);
             out.blocks.append(single.addr, single.len, single.len, 1, hit->region);
         }
     }
@@ -103,16 +103,16 @@ resolveRows(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedList 
         const std::uint64_t done = appendRun(out.blocks, row, row.stride, row.count, resolver);
         if (done < row.count)
             return refuse("piece ", done, " lies in no memory that ", whose, " registered with ",
-                          out.backend->type());
+                          out.engine->name());
     }
     return {};
 }
 
 template<typename EntryPtr>
 Result<ResolvedList>
-resolveIn(const BlockInput &input, const CoveringIndex<EntryPtr> &index, const BackendPtr &backend,
+resolveIn(const BlockInput &input, const CoveringIndex<EntryPtr> &index, const EnginePtr &engine,
           const std::string &whose) {
-    ResolvedList out{backend, {}, {}};
+    ResolvedList out{engine, {}, {}};
     if (input.empty())
         return Status::error(NIXL_ERR_NOT_FOUND, "the list is empty");
     Resolver<EntryPtr> resolver(index, out);
@@ -126,17 +126,17 @@ resolveIn(const BlockInput &input, const CoveringIndex<EntryPtr> &index, const B
 } // namespace
 
 Result<ResolvedList>
-resolve(const BlockInput &input, const LocalMemory &memory, const BackendPtr &backend) {
-    return memory.withSection(backend.get(), input.memory, [&](const CoveringIndex<LocalEntryPtr> &index) {
-        return resolveIn(input, index, backend, "this agent");
+resolve(const BlockInput &input, const LocalMemory &memory, const EnginePtr &engine) {
+    return memory.withSection(engine.get(), input.memory, [&](const CoveringIndex<LocalEntryPtr> &index) {
+        return resolveIn(input, index, engine, "this agent");
     });
 }
 
 Result<ResolvedList>
-resolve(const BlockInput &input, const Peers &peers, const PeerState &peer, const BackendPtr &backend) {
-    return peers.withSection(peer, backend.get(), input.memory,
+resolve(const BlockInput &input, const Peers &peers, const PeerState &peer, const EnginePtr &engine) {
+    return peers.withSection(peer, engine.get(), input.memory,
                              [&](const CoveringIndex<RemoteEntryPtr> &index) {
-                                 return resolveIn(input, index, backend, concat("'", peer.name, "'"));
+                                 return resolveIn(input, index, engine, concat("'", peer.name, "'"));
                              });
 }
 

@@ -22,7 +22,7 @@ enum class Side {
 
 /// A list as one engine sees it: every block lies in one of `regions`.
 struct ResolvedList {
-    BackendPtr backend;
+    EnginePtr engine;
     BlockList blocks;
     std::vector<std::shared_ptr<RegionEntry>> regions;
 };
@@ -49,11 +49,11 @@ struct BlockInput {
 
 /// Resolves against this agent's registrations in one engine.
 /// NIXL_ERR_NOT_FOUND, naming the first block that lies in no registration.
-Result<ResolvedList> resolve(const BlockInput &input, const LocalMemory &memory, const BackendPtr &backend);
+Result<ResolvedList> resolve(const BlockInput &input, const LocalMemory &memory, const EnginePtr &engine);
 
 /// Resolves against a peer's registrations in one engine.
 Result<ResolvedList> resolve(const BlockInput &input, const Peers &peers, const PeerState &peer,
-                             const BackendPtr &backend);
+                             const EnginePtr &engine);
 
 } // namespace nixl
 
@@ -67,9 +67,9 @@ public:
     std::vector<nixl::ResolvedList> lists;
 
     const nixl::ResolvedList *
-    of(const nixlBackendH *backend) const {
+    of(const nixl::EngineSlot *engine) const {
         for (const nixl::ResolvedList &list : lists) {
-            if (list.backend.get() == backend)
+            if (list.engine.get() == engine)
                 return &list;
         }
         return nullptr;

@@ -6,21 +6,21 @@
 #include <memory>
 #include <string>
 
-#include "agent/backend.h"
+#include "agent/engine_slot.h"
 #include "memory/covering_index.h"
 
 namespace nixl {
 
 /// A registration in one engine. Lists and requests share it; whether it still holds is asked at every post.
 struct RegionEntry {
-    RegionEntry(const nixlBasicDesc &desc_, nixl_mem_t memory_, BackendPtr backend_)
-        : desc(desc_), memory(memory_), backend(std::move(backend_)) {}
+    RegionEntry(const nixlBasicDesc &desc_, nixl_mem_t memory_, EnginePtr engine_)
+        : desc(desc_), memory(memory_), engine(std::move(engine_)) {}
 
     virtual ~RegionEntry() = default;
 
     const nixlBasicDesc desc;
     const nixl_mem_t memory;
-    const BackendPtr backend;
+    const EnginePtr engine;
     std::uint64_t age = 0; ///< in its CoveringIndex; constant once it is there
 
     /// False once it was deregistered, dropped or replaced; never true again.

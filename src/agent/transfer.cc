@@ -36,9 +36,9 @@ nixlXferReqH::nixlXferReqH(nixl::TransferParts parts, nixl::Telemetry *telemetry
 nixl::Result<std::shared_ptr<nixlXferReqH>>
 nixlXferReqH::create(nixl::TransferParts parts, nixl::Telemetry *telemetry) {
     std::shared_ptr<nixlXferReqH> request(new nixlXferReqH(std::move(parts), telemetry));
-    auto prepared = request->parts_.backend->engine().prepare(request->spec_);
+    auto prepared = request->engine().impl().prepare(request->spec_);
     if (!prepared.ok())
-        return prepared.status().withContext(request->parts_.backend->type());
+        return prepared.status().withContext(request->engine().name());
     LockGuard lock(request->mutex_);
     request->request_ = std::move(prepared).value();
     return request;
@@ -104,8 +104,8 @@ nixlXferReqH::post(const std::optional<std::optional<std::string>> &change) {
             return refuse(live);
     }
     const std::optional<std::string> &wanted = change ? *change : notification_;
-    if (wanted && !parts_.backend->capabilities().notifications)
-        return refuse(Status::error(NIXL_ERR_BACKEND, parts_.backend->type(), " has no notifications"));
+    if (wanted && !engine().capabilities().notifications)
+        return refuse(Status::error(NIXL_ERR_BACKEND, engine().name(), " has no notifications"));
     notification_ = wanted;
     started_ = Clock::now();
     times_.startTime = std::chrono::duration_cast<std::chrono::microseconds>(started_.time_since_epoch());
@@ -165,7 +165,7 @@ nixlXferReqH::end(Progress progress) {
     if (state_.code == NIXL_SUCCESS)
         telemetry_->recordTransfer(parts_.operation, parts_.blocks.bytes, times_.postDuration,
                                    times_.xferDuration);
-    telemetry_->recordEngineEvents(parts_.backend->engine().takeTelemetry());
+    telemetry_->recordEngineEvents(engine().impl().takeTelemetry());
 }
 
 bool
@@ -200,7 +200,7 @@ nixlXferReqH::quiesce(const nixl::RegionEntry &entry, std::chrono::milliseconds 
 
 nixl::Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>
 nixlXferReqH::estimate() const {
-    return parts_.backend->engine().estimate(spec_);
+    return engine().impl().estimate(spec_);
 }
 
 nixl_xfer_telem_t
@@ -211,9 +211,10 @@ nixlXferReqH::times() const {
 
 nixlPathExplanation
 nixlXferReqH::explanation() const {
-    return {parts_.backend->type(),
-            parts_.plan.path.lane,
-            parts_.plan.path.reason,
+    const nixlPathOption way = parts_.service.option(parts_.plan.path.lane, parts_.plan.path.reason);
+    return {way.backend,
+            way.path,
+            way.reason,
             parts_.blocks.blocks.size(),
             static_cast<std::size_t>(parts_.blocks.bytes),
             parts_.plan.options};

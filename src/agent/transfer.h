@@ -32,7 +32,7 @@ struct TransferParts {
     std::string peerName;
     PeerPtr peer;                 ///< nullptr: loop-back
     std::optional<PeerLink> link; ///< of the chosen engine to the peer
-    BackendPtr backend;
+    Service service;              ///< the chosen engine, and in whose name
     RequestBlocks blocks;
     Plan plan;
     std::string customParam;
@@ -86,9 +86,10 @@ public:
 
     nixlPathExplanation explanation() const;
 
+    /// In whose name it is carried.
     const nixl::BackendPtr &
     backend() const {
-        return parts_.backend;
+        return parts_.service.backend;
     }
 
     /// nullptr for loop-back.
@@ -107,6 +108,11 @@ private:
     void end(nixl::Progress progress) NIXL_REQUIRES(mutex_);
     void countRun(int by);
     bool uses(const nixl::RegionEntry &entry) const;
+
+    const nixl::EngineSlot &
+    engine() const {
+        return *parts_.service.engine;
+    }
 
     // Constant after create().
     const nixl::TransferParts parts_;

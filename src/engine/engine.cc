@@ -36,6 +36,11 @@ Engine::connect(Peer &) {
     return unsupported("remote memory");
 }
 
+Result<HostLane>
+Engine::meet(Peer &) {
+    return unsupported("lanes within the host");
+}
+
 Result<std::unique_ptr<RemoteRegion>>
 Engine::loadRegion(Peer &, const nixlBasicDesc &, nixl_mem_t, std::string_view) {
     return unsupported("remote memory");

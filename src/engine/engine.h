@@ -39,6 +39,17 @@ struct EngineInfo {
     std::string exclusiveGroup;
     /// Parameter that takes the number of threads a program asks for, if there is one.
     std::string threadsOption;
+    /// Reaches other hosts. The engine that `joins` comes with it, and stands in if it cannot start here.
+    bool network = false;
+    /// Serves one host: comes by itself with the first network engine and works on its behalf.
+    bool joins = false;
+};
+
+/// Ways to memory of the same host, which a program can rule out by settings of a network engine.
+enum class HostLane {
+    kSameProcess,  ///< memory of the agent's own process
+    kHostMemory,   ///< host memory of another process
+    kDeviceMemory, ///< device memory of another process
 };
 
 /// What a created engine can do.
@@ -135,12 +146,13 @@ struct TransferSpec {
 
 /// A way to reach memory, as an engine offers it for a pair of kinds of memory and a peer.
 struct Path {
-    std::string lane;           ///< name for people: "process_vm"
-    std::string reason;         ///< why the engine takes this lane; one clause
-    double latencyUs = 0;       ///< fixed cost of a transfer
-    double bytesPerUs = 1;      ///< bandwidth
-    double perBlockUs = 0;      ///< cost of each block beyond its bytes
-    bool peerTakesPart = false; ///< the peer's library must run for the transfer to go on
+    std::string lane;                   ///< name for people: "process_vm"
+    std::string reason;                 ///< why the engine takes this lane; one clause
+    double latencyUs = 0;               ///< fixed cost of a transfer
+    double bytesPerUs = 1;              ///< bandwidth
+    double perBlockUs = 0;              ///< cost of each block beyond its bytes
+    bool peerTakesPart = false;         ///< the peer's library must run for the transfer to go on
+    std::optional<HostLane> hostLane{}; ///< set by engines that join
     /// Faster lanes of the same engine that cannot be used here, each with the reason.
     std::vector<std::pair<std::string, std::string>> refused;
 
@@ -204,6 +216,13 @@ public:
     /// Constant.
     virtual const Capabilities &capabilities() const = 0;
 
+    /// Of a network engine: why its settings rule out a way inside the host, for the engine that joins it;
+    /// nothing if they do not. Constant.
+    virtual std::optional<std::string>
+    hostLaneLimit(HostLane) const {
+        return std::nullopt;
+    }
+
     // ---- Local memory ----
 
     /// REQUIRES: a range that does not wrap; not empty for memory.
@@ -236,6 +255,11 @@ public:
 
     /// Connects now, in bounded time; harmless if connected. NIXL_ERR_REMOTE_DISCONNECT: the peer is gone.
     virtual Status connect(Peer &peer);
+
+    /// Of an engine that joins: as connect(), and tells where the peer is: kSameProcess or kHostMemory. Cheap
+    /// if it is connected. NIXL_ERR_REMOTE_DISCONNECT after a success is certain: the peer is gone; before
+    /// the first success it may only mean that the peer cannot be seen from here.
+    virtual Result<HostLane> meet(Peer &peer);
 
     /// Takes in a peer's region. `publicData` is untrusted.
     virtual Result<std::unique_ptr<RemoteRegion>> loadRegion(Peer &peer, const nixlBasicDesc &desc,

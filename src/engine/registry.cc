@@ -199,4 +199,12 @@ EngineRegistry::find(const std::string &name) {
     return *engine.outcome;
 }
 
+std::shared_ptr<EngineFactory>
+EngineRegistry::joining() const {
+    for (const std::shared_ptr<EngineFactory> &factory : state_->builtin)
+        if (factory->info().joins)
+            return factory;
+    return nullptr;
+}
+
 } // namespace nixl

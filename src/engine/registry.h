@@ -12,7 +12,7 @@
 namespace nixl {
 
 /// Number of the interface in engine.h; a loadable engine built against another one is refused.
-inline constexpr int kEngineAbi = 1;
+inline constexpr int kEngineAbi = 2;
 
 /// What a loadable engine exports as `extern "C" const nixl::EngineModule *nixl_engine_init()`.
 struct EngineModule {
@@ -39,6 +39,9 @@ public:
     /// NIXL_ERR_NOT_FOUND: no such engine (the message lists what exists and where was looked), or its file
     /// cannot be used (the message says why).
     Result<std::shared_ptr<EngineFactory>> find(const std::string &name);
+
+    /// The factory whose engine joins network engines: one that is built in. nullptr if there is none.
+    std::shared_ptr<EngineFactory> joining() const;
 
 private:
     struct State;

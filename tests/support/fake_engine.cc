@@ -1,5 +1,7 @@
 #include "support/fake_engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -188,7 +190,8 @@ public:
         core_->settings = settings_;
         FakeWorld &world = FakeWorld::get();
         WriteLock lock(world.mutex);
-        core_->id = world.nextId++;
+        core_->id =
+            (static_cast<std::uint64_t>(getpid()) << 32) + world.nextId++; // not that of another process
         world.cores[core_->id] = core_;
         settings_->changeLive(&FakeLive::engines, 1);
     }
@@ -294,6 +297,23 @@ public:
         return reach(script, fake);
     }
 
+    Result<HostLane>
+    meet(Peer &peer) override {
+        const auto &fake = static_cast<FakePeer &>(peer);
+        record("meet", fake.name);
+        const FakeScript script = settings_->script();
+        NIXL_RETURN_IF_ERROR(script.meet);
+        NIXL_RETURN_IF_ERROR(reach(script, fake));
+        return script.lane;
+    }
+
+    std::optional<std::string>
+    hostLaneLimit(HostLane lane) const override {
+        const auto limits = settings_->script().limits;
+        const auto found = limits.find(lane);
+        return found == limits.end() ? std::nullopt : std::optional(found->second);
+    }
+
     Result<std::unique_ptr<RemoteRegion>>
     loadRegion(Peer &peer, const nixlBasicDesc &desc, nixl_mem_t memory,
                std::string_view publicData) override {
@@ -323,7 +343,10 @@ public:
         if (script.pathOf)
             return script.pathOf(operation, localMemory, remoteMemory, fake == nullptr ? "" : fake->name);
         NIXL_RETURN_IF_ERROR(script.pathRefused);
-        return script.path;
+        Path path = script.path;
+        if (settings_->joins)
+            path.hostLane = fake == nullptr ? HostLane::kSameProcess : script.lane;
+        return path;
     }
 
     Result<std::unique_ptr<EngineRequest>>
@@ -439,8 +462,8 @@ private:
 
 FakeEngineFactory::FakeEngineFactory(std::shared_ptr<FakeSettings> settings)
     : settings_(std::move(settings)) {
-    info_ = {settings_->name,    settings_->version,        settings_->memories,
-             settings_->options, settings_->exclusiveGroup, settings_->threadsOption};
+    info_ = {settings_->name,           settings_->version,       settings_->memories, settings_->options,
+             settings_->exclusiveGroup, settings_->threadsOption, settings_->network,  settings_->joins};
 }
 
 const EngineInfo &

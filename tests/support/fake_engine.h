@@ -47,6 +47,9 @@ struct FakeScript {
     Status loadPeer;
     Status loadRegion;
     Status connect;
+    Status meet;
+    HostLane lane = HostLane::kHostMemory;  ///< of an engine that joins: where meet() and path() find peers
+    std::map<HostLane, std::string> limits; ///< lanes that its settings rule out, and why
     Status prepare;
     Status post;     ///< post() fails, nothing moves
     Status transfer; ///< the transfer starts and ends so; nothing moves
@@ -56,7 +59,7 @@ struct FakeScript {
     std::chrono::milliseconds delay{0}; ///< for kWorker
     bool cancelFails = false;           ///< cancel() says that memory is not quiet and the transfer goes on
     std::set<std::string> gone;         ///< agents that answer NIXL_ERR_REMOTE_DISCONNECT
-    Path path{"memory", "both ends are in this process", 1.0, 10000.0, 0.01, false, {}};
+    Path path{"memory", "both ends are in this process", 1.0, 10000.0, 0.01, false, {}, {}};
     Status pathRefused;
     /// Replaces `path` and `pathRefused`; `peer` is empty for the agent itself.
     std::function<Result<Path>(nixl_xfer_op_t, nixl_mem_t local, nixl_mem_t remote, const std::string &peer)>
@@ -92,6 +95,8 @@ struct FakeSettings {
     nixl_b_params_t options;
     std::string exclusiveGroup;
     std::string threadsOption;
+    bool network = false;
+    bool joins = false;
 
     FakeSettings();
     ~FakeSettings();

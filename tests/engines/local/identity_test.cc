@@ -421,7 +421,30 @@ TEST(Identity, SwitchedOff) {
     const auto made = makeLocalEngineFactory()->create(config);
     ASSERT_FALSE(made.ok());
     EXPECT_EQ(made.status().code(), NIXL_ERR_BACKEND);
-    EXPECT_EQ(made.status().message(), "LOCAL is switched off by NIXL_LOCAL");
+    EXPECT_EQ(made.status().message(), "switched off by NIXL_LOCAL");
+}
+
+TEST(Identity, ItTellsWhereThePeerIs) {
+    TargetProcess target(kBytes);
+    Node node("initiator", kBytes), neighbour("neighbour", kBytes);
+    const auto meet = [&](Node::Remote &remote) { return node.engine().meet(*remote.peer); };
+    const auto laneTo = [&](Peer *peer) {
+        const auto path = node.engine().path(NIXL_READ, DRAM_SEG, DRAM_SEG, peer);
+        EXPECT_TRUE(path.ok());
+        return path.value().hostLane;
+    };
+    Node::Remote &far = node.load("target", target.card());
+    ASSERT_TRUE(meet(far).ok()) << meet(far).status().message();
+    EXPECT_EQ(meet(far).value(), HostLane::kHostMemory);
+    EXPECT_EQ(laneTo(far.peer.get()), HostLane::kHostMemory);
+    Node::Remote &near = node.load("neighbour", neighbour.card());
+    ASSERT_TRUE(meet(near).ok());
+    EXPECT_EQ(meet(near).value(), HostLane::kSameProcess);
+    EXPECT_EQ(laneTo(near.peer.get()), HostLane::kSameProcess);
+    EXPECT_EQ(laneTo(nullptr), HostLane::kSameProcess);
+    target.child().signal(SIGKILL);
+    target.child().wait();
+    EXPECT_EQ(meet(far).status().code(), NIXL_ERR_REMOTE_DISCONNECT);
 }
 
 TEST(Identity, OnlyHostMemory) {

@@ -29,8 +29,9 @@ modulePath(const std::string &name) {
 
 class NamedFactory : public EngineFactory {
 public:
-    explicit NamedFactory(std::string name) {
+    explicit NamedFactory(std::string name, bool joins = false) {
         info_.name = std::move(name);
+        info_.joins = joins;
     }
 
     const EngineInfo &
@@ -67,7 +68,7 @@ refusal(const std::string &name, std::vector<ModuleAdapter> adapters = {}) {
 TEST(EngineRegistry, BuiltInOnesComeFirstAndInOrder) {
     EngineRegistry registry({named("ZULU"), named("ALPHA")}, {}, {kModules});
     EXPECT_THAT(registry.names(), ElementsAre("ZULU", "ALPHA", "EMPTY", "FOREIGN", "GOOD", "MISNAMED",
-                                              "NOEXPORT", "OLD", "SECOND", "THROWING"));
+                                              "NETWORK", "NOEXPORT", "OLD", "SECOND", "THROWING"));
     const Result<std::shared_ptr<EngineFactory>> zulu = registry.find("ZULU");
     ASSERT_TRUE(zulu.ok());
     EXPECT_EQ(zulu.value()->info().name, "ZULU");
@@ -175,6 +176,13 @@ TEST(EngineRegistry, ABuiltInEngineWinsOverAFile) {
     const std::vector<std::string> names = registry.names();
     EXPECT_EQ(std::count(names.begin(), names.end(), "GOOD"), 1);
     EXPECT_EQ(registry.find("GOOD").value()->info().version, "");
+}
+
+TEST(EngineRegistry, TheOneThatJoinsIsBuiltIn) {
+    EXPECT_EQ(EngineRegistry({named("ALPHA")}, {}, {kModules}).joining(), nullptr);
+    EngineRegistry registry({named("ALPHA"), std::make_shared<NamedFactory>("HOST", true)}, {}, {kModules});
+    ASSERT_NE(registry.joining(), nullptr);
+    EXPECT_EQ(registry.joining()->info().name, "HOST");
 }
 
 TEST(EngineRegistry, TheFirstDirectoryWins) {

@@ -1,12 +1,15 @@
 // A loadable engine for the tests of the registry. What it gets wrong is chosen by macros:
 // MODULE_NAME what it calls itself, MODULE_ABI the interface it claims, MODULE_FACTORY what makes its
-// factory.
+// factory, MODULE_NETWORK whether it is a network engine. It never starts.
 #include "engine/registry.h"
 
 #include <stdexcept>
 
 #ifndef MODULE_ABI
 #define MODULE_ABI nixl::kEngineAbi
+#endif
+#ifndef MODULE_NETWORK
+#define MODULE_NETWORK false
 #endif
 #ifndef MODULE_FACTORY
 #define MODULE_FACTORY makeFactory
@@ -23,7 +26,8 @@ public:
                                            .memories = {DRAM_SEG},
                                            .options = {},
                                            .exclusiveGroup = {},
-                                           .threadsOption = {}};
+                                           .threadsOption = {},
+                                           .network = MODULE_NETWORK};
         return info;
     }
 
