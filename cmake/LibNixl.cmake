@@ -1,7 +1,7 @@
 # libnixl.so: the layers of the core and the engines that are always there, in one library, and how it is installed.
 
 set(nixl_parts nixl_util nixl_wire nixl_memory nixl_engine nixl_telemetry nixl_agent
-  nixl_engine_local nixl_engine_south_bound)
+  nixl_engine_local nixl_engine_south_bound nixl_engine_ucx)
 
 # Every object is taken, used or not: the exported interface is complete whatever a program calls.
 add_library(nixl SHARED ${PROJECT_SOURCE_DIR}/engines/builtin.cc)

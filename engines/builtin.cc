@@ -2,12 +2,13 @@
 #include "engine/process_registry.h"
 #include "engines/local/entry.h"
 #include "engines/south_bound/entry.h"
+#include "engines/ucx/entry.h"
 
 namespace nixl {
 
 BuiltinEngines
 builtinEngines() {
-    return {{makeLocalEngineFactory()}, {southBoundAdapter()}};
+    return {{makeUcxEngineFactory(), makeLocalEngineFactory()}, {southBoundAdapter()}};
 }
 
 } // namespace nixl

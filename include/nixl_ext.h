@@ -19,6 +19,12 @@ NIXL_EXPORT const char *nixl_version();
  */
 NIXL_EXPORT const char *nixl_last_error();
 
+/**
+ * Names the folder of a Python package `libucx` whose UCX may be used, for when it does not lie beside this
+ * library. Counts until a UCX is opened. Any thread.
+ */
+NIXL_EXPORT void nixl_add_libucx(const std::string &folder);
+
 /** One way to carry a transfer, taken or not. */
 struct nixlPathOption {
     std::string backend; ///< engine, as createBackend names it

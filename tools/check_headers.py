@@ -4,11 +4,12 @@
 Usage: check_headers.py [--root ROOT] [--compiler CXX] [--internal] [--jobs N] [HEADER...]
 
 Without --internal the headers in include/ are compiled with nothing but include/ on the path, as an installed copy is
-used. With --internal those of src/ and engines/ are compiled as well. One line per header that fails, then what the
-compiler said; exit code 1 if there is any.
+used. With --internal those of src/ and engines/ are compiled as well; they find the headers of the Python package
+libucx. One line per header that fails, then what the compiler said; exit code 1 if there is any.
 """
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -23,13 +24,20 @@ def headers_of(root, internal):
         yield from sorted((root / top).rglob("*.h"))
 
 
+def ucx_headers():
+    """Where engines/ucx finds the headers of UCX."""
+    spec = importlib.util.find_spec("libucx")
+    return [f"-isystem{folder}/include" for folder in (spec and spec.submodule_search_locations) or ()]
+
+
 def compile_alone(root, compiler, header):
     """None, or what the compiler said."""
     public = header.is_relative_to(root / "include")
     folders = [root / "include"] if public else [root / "include", root / "src", root]
     # Twice: a header that lacks its guard fails.
     program = f'#include "{header}"\n#include "{header}"\nint main() {{}}\n'
-    command = [compiler, *(f"-I{folder}" for folder in folders), *FLAGS]
+    system = [] if public else ucx_headers()
+    command = [compiler, *(f"-I{folder}" for folder in folders), *system, *FLAGS]
     done = subprocess.run(command, input=program, capture_output=True, text=True, check=False)
     return done.stderr if done.returncode else None
 

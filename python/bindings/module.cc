@@ -19,6 +19,8 @@ PYBIND11_MODULE(_bindings, module) {
     nixl::python::defineNotifications(agent);
     nixl::python::defineMetadata(agent);
     nixl::python::defineExplanations(module, agent);
+    module.def("add_libucx", &nixl_add_libucx, pybind11::arg("folder"),
+               "Names the folder of a package libucx whose UCX may be used.");
     module.attr("DEFAULT_COMM_PORT") = default_comm_port;
     module.attr("NIXL_INIT_AGENT") = NIXL_INIT_AGENT;
     module.attr("HAVE_UCX_GPU_DEVICE_API") = false;

@@ -3,7 +3,7 @@
 `nixl_agent` is where to start. `nixl._api` holds the interface, `nixl._bindings` the C++ classes under it.
 """
 
-from . import _foreign
+from . import _foreign, _libucx
 from ._api import (
     DEFAULT_COMM_PORT,
     nixl_agent,
@@ -27,3 +27,4 @@ __all__ = [
 ]
 
 _foreign.warn_of_other_owner()
+_libucx.announce()

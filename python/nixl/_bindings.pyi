@@ -449,6 +449,9 @@ class nixl_xfer_op_t:
     def value(self) -> int: ...
     __members__: typing.ClassVar[dict[str, nixl_xfer_op_t]]
 
+def add_libucx(folder: str) -> None:
+    """Names the folder of a package libucx whose UCX may be used."""
+
 def deserialize_descs(serialized: bytes) -> nixlXferDList | nixlRegDList:
     """The list in the bytes of serialize_descs() or of NIXL. Nothing in the bytes is executed; anything but a list raises nixlMismatchError."""
 

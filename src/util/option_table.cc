@@ -40,6 +40,13 @@ constexpr OptionRow kTable[] = {
              "way, in milliseconds.",
      .most = kDayMs},
 
+    {.name = "NIXL_UCX_DIR",
+     .field = &Options::ucxDir,
+     .help = "Where the UCX to use lies: the folder of its libucp.so.0, or the prefix above `lib`; nothing "
+             "else is "
+             "considered then.",
+     .whenEmpty = "the best of those that are found"},
+
     {.name = "NIXL_NOTIF_MAX_BYTES",
      .field = &Options::notifMaxBytes,
      .help = "The longest notification that is sent or accepted, in bytes.",

@@ -27,26 +27,13 @@ isOneOf(std::string_view text, const std::array<std::string_view, 6> &words) {
 
 std::optional<bool>
 parse(std::string_view text, const OptionRow &, std::type_identity<bool>) {
-    if (isOneOf(text, kTrueWords))
-        return true;
-    if (isOneOf(text, kFalseWords))
-        return false;
-    return std::nullopt;
+    return parseYesNo(text);
 }
 
 std::optional<std::uint64_t>
 parse(std::string_view text, const OptionRow &row, std::type_identity<std::uint64_t>) {
-    int base = 10;
-    if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
-        text.remove_prefix(2);
-        base = 16;
-    }
-    std::uint64_t value = 0;
-    const char *end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value, base);
-    if (error != std::errc() || stop != end || value < row.least || value > row.most)
-        return std::nullopt;
-    return value;
+    const std::optional<std::uint64_t> value = parseNumber(text);
+    return value && *value >= row.least && *value <= row.most ? value : std::nullopt;
 }
 
 std::optional<unsigned>
@@ -166,6 +153,30 @@ typeOf(T Options::*) {
 }
 
 } // namespace
+
+std::optional<bool>
+parseYesNo(std::string_view text) {
+    if (isOneOf(text, kTrueWords))
+        return true;
+    if (isOneOf(text, kFalseWords))
+        return false;
+    return std::nullopt;
+}
+
+std::optional<std::uint64_t>
+parseNumber(std::string_view text) {
+    int base = 10;
+    if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+        text.remove_prefix(2);
+        base = 16;
+    }
+    std::uint64_t value = 0;
+    const char *end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+    if (error != std::errc() || stop != end)
+        return std::nullopt;
+    return value;
+}
 
 std::string
 optionValue(const Options &options, const OptionRow &row) {

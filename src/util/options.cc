@@ -210,7 +210,7 @@ environmentLogLevel() {
 }
 
 Environment
-processEnvironment() {
+environmentOf(std::string_view prefix) {
     Environment out;
     for (char **variable = environ; variable && *variable; ++variable) {
         const std::string_view text = *variable;
@@ -219,9 +219,17 @@ processEnvironment() {
             continue;
         const std::string_view name = text.substr(0, equals);
         // Of a name that stands there twice, the first counts, as for getenv.
-        if (name == "HOME" || name.substr(0, kPrefix.size()) == kPrefix)
+        if (name.substr(0, prefix.size()) == prefix)
             out.emplace(name, text.substr(equals + 1));
     }
+    return out;
+}
+
+Environment
+processEnvironment() {
+    Environment out = environmentOf(kPrefix);
+    if (const char *home = std::getenv("HOME"))
+        out.emplace("HOME", home);
     return out;
 }
 

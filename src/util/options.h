@@ -41,6 +41,7 @@ struct Options {
     unsigned localThreads = 0; ///< threads that copy for it; 0: chosen from the free cores
     std::chrono::milliseconds localConnectTimeout{1000};
     std::chrono::milliseconds localQuiesceTimeout{5000}; ///< wait for accesses of peers that are under way
+    std::string ucxDir;                                  ///< where the UCX to use lies
     std::uint64_t notifMaxBytes = std::uint64_t{256} << 20;
     std::chrono::milliseconds releaseTimeout{50};
 
@@ -93,6 +94,12 @@ std::string optionValue(const Options &options, const OptionRow &row);
 /// What an option accepts, as a noun phrase: "a number from 1 to 1024".
 std::string acceptedValues(const OptionRow &row);
 
+/// The words for yes and no that options accept, in any case of letters; nothing for other words.
+std::optional<bool> parseYesNo(std::string_view text);
+
+/// A number in decimal or, with 0x, in hexadecimal.
+std::optional<std::uint64_t> parseNumber(std::string_view text);
+
 /// Gives an option the value that `text` says, or its default if `text` is empty. The error says only what is
 /// accepted; the caller knows where the text is from.
 Status setOption(Options &options, const OptionRow &row, std::string_view text);
@@ -111,6 +118,10 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 
 /// The variables of the process that matter here: NIXL_* and HOME.
 Environment processEnvironment();
+
+/// The variables of the process whose names begin with `prefix`, for engines that answer to settings of
+/// others.
+Environment environmentOf(std::string_view prefix);
 
 /// A TOML file's contents.
 struct ConfigText {

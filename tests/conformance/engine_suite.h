@@ -38,6 +38,9 @@ struct MemoryTraits {
 /// DRAM_SEG from the heap, filled with zeros, at an odd address.
 MemoryTraits hostMemory();
 
+/// Of which peers an agent learns that they are gone.
+enum class NoticesEnds { kOfAll, kOfProcesses, kNever };
+
 struct EngineTraits {
     std::string name; ///< unique; also tells the other process which engine to make
     std::function<std::shared_ptr<EngineFactory>()> makeFactory;
@@ -45,6 +48,8 @@ struct EngineTraits {
     std::vector<MemoryTraits> memories{hostMemory()};
     bool twoAgents = true;     ///< agents of one process reach each other
     bool otherProcess = false; ///< agents of two processes of one host reach each other
+    bool checksTargets = true; ///< the target refuses accesses to memory that it has not registered
+    NoticesEnds noticesEnds = NoticesEnds::kOfAll;
     /// A notification of a transfer leaves although the initiator makes no call after the post.
     bool notifiesWithoutPolling = true;
     std::vector<std::string> allowedLog; ///< WARN and ERROR lines that are no failure
@@ -72,6 +77,8 @@ protected:
     PairSuite();
     /// Skips what the engine cannot do.
     void SetUp() override;
+    /// Whether the initiator learns that its target is gone.
+    static bool noticesEnd();
     test::ExpectLog log_;
 };
 

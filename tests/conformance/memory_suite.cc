@@ -16,8 +16,9 @@ TEST_P(EngineSuite, CapabilitiesAgreeWithTheDescription) {
     Side side(traits, "agent");
     const Capabilities &can = side.engine().capabilities();
     EXPECT_FALSE(can.memories.empty());
+    // What it takes here may be less than what it could take elsewhere.
     if (!factory->info().memories.empty()) {
-        EXPECT_THAT(can.memories, ::testing::UnorderedElementsAreArray(factory->info().memories));
+        EXPECT_THAT(can.memories, ::testing::IsSubsetOf(factory->info().memories));
     }
     for (const MemoryTraits &memory : traits.memories)
         EXPECT_THAT(can.memories, ::testing::Contains(memory.kind));

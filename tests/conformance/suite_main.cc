@@ -44,6 +44,13 @@ PairSuite::PairSuite() {
         log_.allow(text);
 }
 
+bool
+PairSuite::noticesEnd() {
+    const PairTraits &traits = GetParam();
+    return traits.engine.noticesEnds == NoticesEnds::kOfAll ||
+           (traits.engine.noticesEnds == NoticesEnds::kOfProcesses && traits.otherProcess);
+}
+
 void
 PairSuite::SetUp() {
     const auto [traits, otherProcess] = GetParam();

@@ -17,8 +17,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 mkdir -p "${2:-$root/build-fuzz}"
 build=$(cd "${2:-$root/build-fuzz}" && pwd)
-targets=(serdes metadata_blob pickle)
-parsers=(container serdes desc_list metadata_blob pickle_reader)
+targets=(serdes metadata_blob pickle elf ucx_address ucx_key)
+parsers=(src/wire/{container,serdes,desc_list,metadata_blob,pickle_reader}
+    engines/ucx/{address_check,elf_file,packed_bytes,rkey_check})
 
 tool() { # tool NAME: the newest version of an LLVM tool on this machine that fits the compiler
     local version
@@ -63,7 +64,7 @@ if [[ ${#profiles[@]} -gt 0 ]]; then
     "$profdata" merge -sparse "${profiles[@]}" -o "$build/coverage.profdata"
     echo "== lines of the parsers reached"
     "$cov" report "${objects[@]:1}" -instr-profile="$build/coverage.profdata" \
-        $(printf "$root/src/wire/%s.cc " "${parsers[@]}") >"$build/coverage.txt"
+        $(printf "$root/%s.cc " "${parsers[@]}") >"$build/coverage.txt"
     awk '/\.cc|^TOTAL/ { printf "%-40s %s\n", $1, $10 }' "$build/coverage.txt"
 fi
 exit $status

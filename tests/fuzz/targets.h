@@ -10,4 +10,10 @@ void serdes(std::string_view bytes);
 void metadataBlob(std::string_view bytes);
 void pickle(std::string_view bytes);
 
+// In ucx_targets.cc, apart from the rest: they need nothing of it.
+void elf(std::string_view bytes);
+void ucxAddress(std::string_view bytes);
+/// The first byte is the minor version of the UCX that packed the key.
+void ucxKey(std::string_view bytes);
+
 } // namespace nixl::fuzz

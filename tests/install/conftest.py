@@ -1,5 +1,6 @@
 """What is installed, made once: a prefix as packagers see it, and a wheel in an environment of its own."""
 
+import importlib.util
 import os
 import shutil
 import stat
@@ -49,6 +50,17 @@ class Installation:
         return self.run(self.python, "-c", program).strip()
 
 
+def provide_ucx(installation):
+    """What pip would fetch from an index: the wheel of UCX, with the parts that run."""
+    source = Path(importlib.util.find_spec("libucx").submodule_search_locations[0])
+    (target,) = (installation.home / "venv" / "lib").glob("python*/site-packages")
+    unused = shutil.ignore_patterns("*.a", "*.la", "include", "bin", "share", "cmake", "libucx_perftest*")
+    for folder in (source, *source.parent.glob("libucx_cu*.dist-info"), *source.parent.glob("libucx_cu*.libs")):
+        copy = shutil.copytree(folder, target / folder.name, ignore=unused)
+        if os.geteuid() == 0:
+            run(["chown", "-R", f"{NOBODY}:{NOBODY}", copy])
+
+
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory):
     folder = tmp_path_factory.mktemp("prefix")
@@ -77,6 +89,7 @@ def installation(wheel):
             os.chown(home, NOBODY, NOBODY)
         done = Installation(local, home)
         done.run(Path(sys.base_prefix) / "bin" / "python3", "-m", "venv", home / "venv")
+        provide_ucx(done)
         done.run(done.python, "-m", "pip", "install", "--no-index", "--disable-pip-version-check", local)
         yield done
     finally:

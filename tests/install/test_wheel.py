@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -49,8 +50,15 @@ def test_metadata(wheel):
     assert fields["License-Expression"] == "Apache-2.0"
     assert fields["Requires-Python"] == ">=3.10"
     needed = [line for line in fields.get_all("Requires-Dist", []) if "extra" not in line]
-    assert needed == []
+    assert [re.match(r"[\w-]+", line).group() for line in needed] == ["libucx-cu13"]
     assert {"numpy", "torch", "cu12", "cu13"} <= set(fields.get_all("Provides-Extra"))
+
+
+def test_knows_no_place_of_the_machine_that_built_it(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        library = archive.read("nixl/lib/libnixl.so")
+    assert b"/libucx/lib" in library
+    assert sys.prefix.encode() not in library
 
 
 def test_imports_without_numpy_torch_or_root(installation):
@@ -72,6 +80,14 @@ def test_agent_works(installation):
         "print('LOCAL' in agent.get_plugin_list(), len(agent.get_agent_metadata()) > 0)"
     )
     assert installation.evaluate(program).splitlines()[-1] == "True True"
+
+
+def test_ucx_comes_with_it(installation):
+    program = (
+        "import nixl._api as api; agent = api.nixl_agent('a'); "
+        "print(sorted(agent.backends), 'libucx' in __import__('sys').modules)"
+    )
+    assert installation.evaluate(program).splitlines()[-1] == "['UCX'] False"
 
 
 def test_console_command(installation):

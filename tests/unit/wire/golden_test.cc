@@ -68,6 +68,25 @@ TEST(GoldenBlobTest, FullWithThreeRegions) {
     expectRegions(blob, {0, 1, 2});
 }
 
+TEST(GoldenBlobTest, RegionsInsideOfOthers) {
+    const MetadataBlob blob = readBlob("full_nested.blob");
+    EXPECT_EQ(blob.agent, "golden-nested");
+    expectUcxConnection(blob);
+    ASSERT_EQ(blob.sections.size(), 1u);
+    const nixl_reg_dlist_t &descs = blob.sections[0].descs;
+    ASSERT_EQ(descs.descCount(), 3);
+    EXPECT_EQ(nixlBasicDesc(descs[0]), nixlBasicDesc(kBase, 4096, 0));
+    EXPECT_EQ(nixlBasicDesc(descs[1]), nixlBasicDesc(kBase, kStep, 0));
+    EXPECT_EQ(nixlBasicDesc(descs[2]), nixlBasicDesc(kBase + 4096, 8192, 0));
+}
+
+TEST(GoldenBlobTest, AThreadPoolIsOneConnection) {
+    const MetadataBlob blob = readBlob("full_thread_pool.blob");
+    EXPECT_EQ(blob.agent, "golden-threads");
+    expectUcxConnection(blob);
+    expectRegions(blob, {0});
+}
+
 TEST(GoldenBlobTest, PartialWithAndWithoutConnection) {
     const MetadataBlob with = readBlob("partial_with_connection.blob");
     expectUcxConnection(with);

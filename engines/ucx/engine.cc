@@ -1,0 +1,359 @@
+#include "engines/ucx/engine.h"
+
+#include <algorithm>
+#include <charconv>
+#include <thread>
+
+#include "engines/ucx/address_check.h"
+#include "engines/ucx/packed_bytes.h"
+#include "engines/ucx/request.h"
+#include "engines/ucx/rkey_check.h"
+#include "util/log.h"
+
+namespace nixl::ucx {
+
+namespace {
+
+/// Bytes of messages to one peer that UCX has not taken over, before the next has to wait, and how long.
+constexpr std::uint64_t kPendingLimit = std::uint64_t{64} << 20;
+constexpr std::chrono::seconds kRoomTimeout{1};
+/// How long connecting waits for an answer.
+constexpr std::chrono::seconds kAnswerTimeout{1};
+
+/// What a transfer costs, to rank engines: a fixed time, bandwidth, and the time of each block.
+struct Cost {
+    double latencyUs;
+    double bytesPerUs;
+    double perBlockUs;
+};
+
+/// Measured on loopback: puts that the peer's UCX carries out, and copies by the kernel, one call a block. UCX's
+/// own figures for these are off by orders of magnitude, in both directions.
+constexpr Cost kEmulated{30, 1000, 1};
+constexpr Cost kKernelCopy{5, 4000, 2};
+
+bool
+anyBegins(const std::vector<std::string> &transports, std::initializer_list<std::string_view> prefixes) {
+    for (const std::string &transport : transports) {
+        for (const std::string_view prefix : prefixes) {
+            if (transport.rfind(prefix, 0) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/// `smallUs` and `largeUs` are what UCX expects of 64 bytes and of 1 MiB.
+Cost
+costOf(const std::vector<std::string> &transports, std::optional<double> smallUs, std::optional<double> largeUs) {
+    if (anyBegins(transports, {"rc", "dc", "gga", "srd", "cuda_ipc", "rocm_ipc"}) && smallUs && largeUs &&
+        *largeUs > *smallUs)
+        return {*smallUs + 3, (1 << 20) / (*largeUs - *smallUs), std::max(*smallUs / 4, 0.3)};
+    return anyBegins(transports, {"cma", "knem", "xpmem", "self"}) ? kKernelCopy : kEmulated;
+}
+
+/// The value of "worker_id=N" in a program's words to the engine.
+Result<std::optional<unsigned>>
+wantedWorker(std::string_view text, std::size_t workers) {
+    constexpr std::string_view kKey = "worker_id=";
+    const auto at = text.find(kKey);
+    if (at == std::string_view::npos)
+        return std::optional<unsigned>();
+    unsigned id = 0;
+    const char *begin = text.data() + at + kKey.size();
+    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), id);
+    if (error != std::errc() || end == begin || id >= workers)
+        return Status::error(NIXL_ERR_INVALID_PARAM, "'", text, "': worker_id is a number below ", workers,
+                             ", the number of workers (num_workers, num_threads)");
+    return std::optional<unsigned>(id);
+}
+
+} // namespace
+
+UcxEngine::UcxEngine(const EngineConfig &config, Settings settings)
+    : agentName_(config.agentName), settings_(std::move(settings)), options_(config.options),
+      onActivity_(config.onActivity) {}
+
+Result<std::unique_ptr<Engine>>
+UcxEngine::create(const EngineConfig &config, std::shared_ptr<const Library> library) {
+    auto settings = parseSettings(config.params);
+    if (!settings.ok())
+        return settings.status();
+    std::unique_ptr<UcxEngine> engine(new UcxEngine(config, std::move(settings).value()));
+    NIXL_RETURN_IF_ERROR(engine->start(std::move(library), config.progressThread));
+    return std::unique_ptr<Engine>(std::move(engine));
+}
+
+Status
+UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
+    const bool threads = progressThread || settings_.threads > 0;
+    auto context = Context::create(std::move(library), settings_, threads);
+    if (!context.ok())
+        return context.status();
+    context_ = std::move(context).value();
+    inbox_ = std::make_unique<Inbox>(options_->notifMaxBytes, onActivity_);
+    std::vector<std::string> addresses;
+    for (unsigned i = 0; i < settings_.workers; ++i) {
+        auto worker = ProgressWorker::create(*context_, i);
+        if (!worker.ok())
+            return worker.status();
+        workers_.push_back(std::move(worker).value());
+        auto address = workers_.back()->address();
+        if (!address.ok())
+            return address.status();
+        addresses.push_back(std::move(address).value());
+    }
+    address_ = addresses.front();
+    self_ = std::make_unique<UcxPeer>(workers_, agentName_, PeerSettings{std::move(addresses), 0, false, true});
+    NIXL_RETURN_IF_ERROR(inbox_->receiveFrom(*workers_.front()));
+    capabilities_ = {{DRAM_SEG}, true, true, true};
+    if (context_->knowsDeviceMemory())
+        capabilities_.memories.push_back(VRAM_SEG);
+    for (const auto &worker : workers_) {
+        const bool dedicated = worker->index() >= settings_.workers - settings_.threads;
+        if (progressThread || dedicated)
+            NIXL_RETURN_IF_ERROR(worker->startThread());
+    }
+    return {};
+}
+
+UcxEngine::~UcxEngine() {
+    for (const auto &worker : workers_)
+        worker->stopThread();
+    self_.reset();
+    workers_.clear();
+}
+
+const Capabilities &
+UcxEngine::capabilities() const {
+    return capabilities_;
+}
+
+std::optional<std::string>
+UcxEngine::hostLaneLimit(HostLane lane) const {
+    return ucx::hostLaneLimit(lane, settings_.transports);
+}
+
+Status
+UcxEngine::checkMemory(nixl_mem_t memory) const {
+    const auto &memories = capabilities_.memories;
+    if (std::find(memories.begin(), memories.end(), memory) != memories.end())
+        return {};
+    if (memory == VRAM_SEG)
+        return Status::error(NIXL_ERR_NOT_SUPPORTED, "UCX ", context_->library().version(), " (",
+                             context_->library().path(), ") does not reach device memory (VRAM_SEG) on this host");
+    return Status::error(NIXL_ERR_NOT_SUPPORTED, "UCX does not take ", nixlEnumStrings::memTypeStr(memory));
+}
+
+Result<std::unique_ptr<LocalRegion>>
+UcxEngine::registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) {
+    NIXL_RETURN_IF_ERROR(checkMemory(memory));
+    if (desc.len == 0)
+        return Status::error(NIXL_ERR_INVALID_PARAM, "no memory at ", Hex{desc.addr}, ": its length is 0");
+    return OwnRegion::create(*context_, desc, memory);
+}
+
+Status
+UcxEngine::deregisterRegion(LocalRegion &region) {
+    return static_cast<OwnRegion &>(region).unmap();
+}
+
+Result<std::string>
+UcxEngine::publicData(const LocalRegion &region) const {
+    return static_cast<const OwnRegion &>(region).packedKey();
+}
+
+Result<std::unique_ptr<RemoteRegion>>
+UcxEngine::loopbackRegion(LocalRegion &region, const nixlBlobDesc &, nixl_mem_t memory) {
+    NIXL_RETURN_IF_ERROR(checkMemory(memory));
+    return std::unique_ptr<RemoteRegion>(
+        new PeerRegion(workers_, static_cast<OwnRegion &>(region).packedKey()));
+}
+
+Result<std::string>
+UcxEngine::connectionInfo() const {
+    return address_;
+}
+
+Result<std::shared_ptr<Peer>>
+UcxEngine::loadPeer(const std::string &name, std::string_view info) {
+    const auto packer = workerAddressPacker(info, context_->minorVersion());
+    if (!packer.ok())
+        return packer.status().withContext(concat("connection info of '", name, "'"));
+    PeerSettings how;
+    how.addresses.assign(workers_.size(), padded(info));
+    how.packer = packer.value();
+    how.errorHandling = settings_.errorHandling == ErrorHandling::kPeer;
+    how.closeForce = settings_.closeForce;
+    return std::shared_ptr<Peer>(new UcxPeer(workers_, name, std::move(how)));
+}
+
+/// Connects all workers. A peer that does not answer in time is no error: its program may make no progress now.
+Status
+UcxEngine::connect(Peer &peer) {
+    struct Answers {
+        Mutex mutex;
+        ConditionVariable changed;
+        std::size_t missing NIXL_GUARDED_BY(mutex) = 0;
+        Status failure NIXL_GUARDED_BY(mutex);
+    };
+    auto &known = static_cast<UcxPeer &>(peer);
+    const auto answers = std::make_shared<Answers>(); // answers may come after the wait
+    answers->missing = workers_.size();
+    for (const auto &worker : workers_) {
+        known.connection(worker->index()).greet([answers](const Status &status) {
+            LockGuard lock(answers->mutex);
+            --answers->missing;
+            if (!status.ok())
+                answers->failure = status;
+            answers->changed.notifyAll();
+        });
+    }
+    const auto limit = std::chrono::steady_clock::now() + kAnswerTimeout;
+    LockGuard lock(answers->mutex);
+    while (answers->missing > 0 && answers->failure.ok() && std::chrono::steady_clock::now() < limit) {
+        answers->mutex.unlock();
+        driveAll();
+        answers->mutex.lock();
+        answers->changed.waitFor(answers->mutex, std::chrono::milliseconds(1),
+                                 [&]() NIXL_REQUIRES(answers->mutex) { return answers->missing == 0; });
+    }
+    return answers->failure;
+}
+
+Result<std::unique_ptr<RemoteRegion>>
+UcxEngine::loadRegion(Peer &peer, const nixlBasicDesc &, nixl_mem_t, std::string_view publicData) {
+    const auto &known = static_cast<UcxPeer &>(peer);
+    NIXL_RETURN_IF_ERROR(
+        checkPackedKey(publicData, known.packer()).withContext(concat("a region of '", known.name(), "'")));
+    return std::unique_ptr<RemoteRegion>(new PeerRegion(workers_, padded(publicData)));
+}
+
+Result<Path>
+UcxEngine::path(nixl_xfer_op_t, nixl_mem_t localMemory, nixl_mem_t, Peer *peer) {
+    NIXL_RETURN_IF_ERROR(checkMemory(localMemory));
+    return pathOf(peer != nullptr ? static_cast<UcxPeer &>(*peer) : *self_);
+}
+
+Result<Path>
+UcxEngine::pathOf(UcxPeer &peer) const {
+    Connection &connection = peer.connection(0);
+    Status failure;
+    std::vector<std::string> transports;
+    std::optional<double> small, large;
+    workers_.front()->locked([&] {
+        failure = connection.open().status();
+        if (!failure.ok())
+            return;
+        auto names = connection.transports();
+        failure = names.status();
+        if (!failure.ok())
+            return;
+        transports = std::move(names).value();
+        small = connection.expectedUs(64);
+        large = connection.expectedUs(1 << 20);
+    });
+    if (!failure.ok())
+        return failure;
+    Path path;
+    for (const std::string &transport : transports)
+        path.lane += (path.lane.empty() ? "" : "+") + transport;
+    if (path.lane.empty())
+        path.lane = "unknown transport";
+    path.reason = concat("UCX ", context_->library().version(), " chose it for this peer");
+    path.peerTakesPart = !anyBegins(transports, {"rc", "dc", "gga", "srd", "cma", "knem", "xpmem", "cuda_ipc",
+                                                 "rocm_ipc", "self"});
+    const Cost cost = costOf(transports, small, large);
+    path.latencyUs = cost.latencyUs;
+    path.bytesPerUs = cost.bytesPerUs;
+    path.perBlockUs = cost.perBlockUs;
+    return path;
+}
+
+/// The workers that a transfer is dealt out to.
+Result<std::vector<ProgressWorker *>>
+UcxEngine::workersFor(const TransferSpec &spec) {
+    const auto wanted = wantedWorker(spec.customParam, workers_.size());
+    if (!wanted.ok())
+        return wanted.status();
+    if (wanted.value())
+        return std::vector<ProgressWorker *>{workers_[*wanted.value()].get()};
+    const std::size_t shares = std::min<std::size_t>(settings_.threads, spec.blocks.size() / settings_.splitBatchSize);
+    if (shares < 2)
+        return std::vector<ProgressWorker *>{workers_[nextWorker_.fetch_add(1) % workers_.size()].get()};
+    std::vector<ProgressWorker *> dedicated;
+    for (std::size_t i = 0; i < shares; ++i)
+        dedicated.push_back(workers_[workers_.size() - settings_.threads + i].get());
+    return dedicated;
+}
+
+Result<std::unique_ptr<EngineRequest>>
+UcxEngine::prepare(const TransferSpec &spec) {
+    NIXL_RETURN_IF_ERROR(checkMemory(spec.localMemory));
+    auto workers = workersFor(spec);
+    if (!workers.ok())
+        return workers.status();
+    const bool loopback = spec.peer == nullptr;
+    TransferContext context{agentName_, loopback ? self_.get() : static_cast<UcxPeer *>(spec.peer), loopback,
+                            inbox_.get(), onActivity_};
+    return std::unique_ptr<EngineRequest>(
+        new UcxRequest(std::make_shared<Transfer>(std::move(context), spec, workers.value()), options_->notifMaxBytes));
+}
+
+Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>
+UcxEngine::estimate(const TransferSpec &spec) const {
+    const auto path = pathOf(spec.peer != nullptr ? static_cast<UcxPeer &>(*spec.peer) : *self_);
+    if (!path.ok())
+        return path.status();
+    const auto us = std::chrono::microseconds(
+        static_cast<std::int64_t>(path.value().estimateUs(spec.blocks.size(), spec.bytes)) + 1);
+    return std::pair(us, us / 2);
+}
+
+Status
+UcxEngine::notify(Peer *peer, std::string_view message) {
+    NIXL_RETURN_IF_ERROR(checkMessageSize(message.size(), options_->notifMaxBytes));
+    if (peer == nullptr) {
+        inbox_->put({agentName_, std::string(message)});
+        return {};
+    }
+    const std::shared_ptr<Connection> connection = static_cast<UcxPeer &>(*peer).sharedConnection(0);
+    ProgressWorker &worker = connection->worker();
+    const auto limit = std::chrono::steady_clock::now() + kRoomTimeout;
+    while (connection->pendingBytes.load() > kPendingLimit) {
+        if (std::chrono::steady_clock::now() > limit)
+            return Status::error(NIXL_ERR_NOT_ALLOWED, "'", connection->peerName(), "' takes no messages: ",
+                                 connection->pendingBytes.load(), " bytes wait for it");
+        if (!worker.tryProgress())
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    NIXL_RETURN_IF_ERROR(worker.locked([&] { return connection->takeLost(); }));
+    Message::send(connection, encodeNotification(agentName_, message), [connection](const Status &status) {
+        if (status.ok())
+            return;
+        NIXL_LOG(kWarn, "a notification to '", connection->peerName(), "' was lost: ", status.message());
+        connection->worker().locked([&] {
+            connection->lose(status.withContext("an earlier notification was lost"));
+        });
+    });
+    return {};
+}
+
+Status
+UcxEngine::takeNotifications(std::vector<Notification> &out) {
+    driveAll();
+    inbox_->take(out);
+    return {};
+}
+
+/// Without threads the program's questions are what drives the workers; a few rounds take in what is there.
+void
+UcxEngine::driveAll() {
+    constexpr int kRounds = 64;
+    for (const auto &worker : workers_) {
+        for (int i = 0; i < (worker->threaded() ? 1 : kRounds) && worker->tryProgress(); ++i) {
+        }
+    }
+}
+
+} // namespace nixl::ucx

@@ -1,0 +1,73 @@
+// The engine UCX: other hosts, through UCX, with the bytes of NIXL 1.5.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engines/ucx/context.h"
+#include "engines/ucx/notifications.h"
+#include "engines/ucx/peer.h"
+#include "engines/ucx/worker.h"
+
+namespace nixl::ucx {
+
+class UcxEngine : public Engine {
+public:
+    /// NIXL_ERR_INVALID_PARAM: a parameter; NIXL_ERR_BACKEND: UCX does not start.
+    static Result<std::unique_ptr<Engine>> create(const EngineConfig &config,
+                                                  std::shared_ptr<const Library> library);
+
+    /// REQUIRES: regions, peers and requests are gone.
+    ~UcxEngine() override;
+
+    const Capabilities &capabilities() const override;
+    std::optional<std::string> hostLaneLimit(HostLane lane) const override;
+
+    Result<std::unique_ptr<LocalRegion>> registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) override;
+    Status deregisterRegion(LocalRegion &region) override;
+    Result<std::string> publicData(const LocalRegion &region) const override;
+    Result<std::unique_ptr<RemoteRegion>> loopbackRegion(LocalRegion &region, const nixlBlobDesc &desc,
+                                                         nixl_mem_t memory) override;
+
+    Result<std::string> connectionInfo() const override;
+    Result<std::shared_ptr<Peer>> loadPeer(const std::string &name, std::string_view info) override;
+    Status connect(Peer &peer) override;
+    Result<std::unique_ptr<RemoteRegion>> loadRegion(Peer &peer, const nixlBasicDesc &desc, nixl_mem_t memory,
+                                                     std::string_view publicData) override;
+
+    Result<Path> path(nixl_xfer_op_t operation, nixl_mem_t localMemory, nixl_mem_t remoteMemory,
+                      Peer *peer) override;
+    Result<std::unique_ptr<EngineRequest>> prepare(const TransferSpec &spec) override;
+    Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>
+    estimate(const TransferSpec &spec) const override;
+
+    Status notify(Peer *peer, std::string_view message) override;
+    Status takeNotifications(std::vector<Notification> &out) override;
+
+private:
+    UcxEngine(const EngineConfig &config, Settings settings);
+
+    Status start(std::shared_ptr<const Library> library, bool progressThread);
+    Status checkMemory(nixl_mem_t memory) const;
+    Result<std::vector<ProgressWorker *>> workersFor(const TransferSpec &spec);
+    Result<Path> pathOf(UcxPeer &peer) const;
+    void driveAll();
+
+    const std::string agentName_;
+    const Settings settings_;
+    const std::shared_ptr<const Options> options_;
+    const std::function<void()> onActivity_;
+    Capabilities capabilities_;
+
+    std::unique_ptr<Context> context_;
+    std::unique_ptr<Inbox> inbox_;
+    std::vector<std::unique_ptr<ProgressWorker>> workers_; ///< the last settings_.threads are dedicated
+    std::string address_;                                  ///< of worker 0
+    std::unique_ptr<UcxPeer> self_;
+    std::atomic<unsigned> nextWorker_{0};
+};
+
+} // namespace nixl::ucx

@@ -1,0 +1,149 @@
+#include "engines/ucx/notifications.h"
+
+#include "util/log.h"
+#include "wire/container.h"
+
+namespace nixl::ucx {
+
+std::string
+encodeNotification(std::string_view sender, std::string_view message) {
+    std::string bytes(kContainerPrefix);
+    Writer writer(bytes);
+    writer.expect(sender.size() + message.size() + 64);
+    writer.add("name", sender);
+    writer.add("msg", message);
+    return bytes;
+}
+
+Result<Notification>
+decodeNotification(std::string_view payload) {
+    auto reader = Reader::open(payload);
+    if (!reader.ok())
+        return reader.status();
+    const auto name = reader.value().take("name");
+    if (!name.ok())
+        return name.status();
+    if (name.value().empty())
+        return Status::error(NIXL_ERR_MISMATCH, "the sender has no name");
+    const auto message = reader.value().take("msg");
+    if (!message.ok())
+        return message.status();
+    return Notification{std::string(name.value()), std::string(message.value())};
+}
+
+Status
+Inbox::receiveFrom(ProgressWorker &worker) {
+    ucp_am_handler_param_t param{};
+    param.field_mask =
+        UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    param.id = kNotificationId;
+    param.cb = onMessage;
+    param.arg = this;
+    const ucs_status_t status = worker.api().worker_set_am_recv_handler(worker.handle(), &param);
+    return status == UCS_OK ? Status() : worker.context().failed("ucp_worker_set_am_recv_handler", status);
+}
+
+/// Bytes of a stranger. Whatever is wrong with them is said once per message and the message dropped.
+ucs_status_t
+Inbox::onMessage(void *inbox, const void *, std::size_t, void *data, std::size_t length,
+                 const ucp_am_recv_param_t *param) {
+    auto *self = static_cast<Inbox *>(inbox);
+    if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+        NIXL_LOG(kWarn, "UCX: a message of ", length, " bytes that a sender offers by rendezvous is refused");
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (length > self->maxBytes_) {
+        NIXL_LOG(kWarn, "UCX: a notification of ", length, " bytes is refused; the limit is ",
+                 self->maxBytes_, " (NIXL_NOTIF_MAX_BYTES)");
+        return UCS_OK;
+    }
+    auto notification = decodeNotification({static_cast<const char *>(data), length});
+    if (notification.ok())
+        self->put(std::move(notification).value());
+    else
+        NIXL_LOG(kWarn, "UCX: a message that is no notification is dropped: ",
+                 notification.status().message());
+    return UCS_OK;
+}
+
+void
+Inbox::put(Notification notification) {
+    {
+        LockGuard lock(mutex_);
+        waiting_.push_back(std::move(notification));
+    }
+    if (onArrival_)
+        onArrival_();
+}
+
+void
+Inbox::take(std::vector<Notification> &out) {
+    std::vector<Notification> taken;
+    {
+        LockGuard lock(mutex_);
+        taken.swap(waiting_);
+    }
+    out.insert(out.end(), std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end()));
+}
+
+Message::Message(std::shared_ptr<Connection> connection, std::string payload, Sent sent)
+    : connection_(std::move(connection)), payload_(std::move(payload)), sent_(std::move(sent)) {
+    connection_->pendingBytes.fetch_add(payload_.size());
+}
+
+void
+Message::send(const std::shared_ptr<Connection> &connection, std::string payload, Sent sent) {
+    auto *message = new Message(connection, std::move(payload), std::move(sent));
+    ProgressWorker &worker = connection->worker();
+    worker.with([&] {
+        message->start();
+        worker.add(*message);
+    });
+}
+
+void
+Message::start() {
+    const auto opening = connection_->open();
+    if (!opening.ok()) {
+        outcome_ = opening.status();
+        over_ = true;
+        return;
+    }
+    opening_ = opening.value();
+    const Api &api = connection_->worker().api();
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = UCP_AM_SEND_FLAG_EAGER;
+    param.cb.send = onSent;
+    param.user_data = this;
+    void *request = api.am_send_nbx(connection_->endpoint(), kNotificationId, nullptr, 0, payload_.data(),
+                                    payload_.size(), &param);
+    if (UCS_PTR_IS_PTR(request))
+        return;
+    over_ = true;
+    if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_OK) {
+        connection_->report(opening_, status);
+        outcome_ = connection_->failure();
+    }
+}
+
+void
+Message::onSent(void *request, ucs_status_t status, void *argument) {
+    auto *message = static_cast<Message *>(argument);
+    message->over_ = true;
+    if (status != UCS_OK) {
+        message->connection_->report(message->opening_, status);
+        message->outcome_ = message->connection_->failure();
+    }
+    message->connection_->worker().api().request_free(request);
+}
+
+void
+Message::ended() {
+    connection_->pendingBytes.fetch_sub(payload_.size());
+    if (sent_)
+        sent_(outcome_);
+    delete this;
+}
+
+} // namespace nixl::ucx

@@ -1,0 +1,58 @@
+// A peer, as an engine knows it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engines/ucx/connection.h"
+
+namespace nixl::ucx {
+
+/// How a peer is reached.
+struct PeerSettings {
+    std::vector<std::string> addresses; ///< a checked and padded worker address for each worker
+    unsigned packer = 0;                ///< minor version of the UCX that packed them, 0 if they do not tell
+    bool errorHandling = true;          ///< whether its end is noticed
+    bool closeForce = false;
+};
+
+/// One connection per worker of the engine, opened when it is used.
+class UcxPeer : public Peer {
+public:
+    UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, const std::string &name,
+            PeerSettings how);
+
+    /// Closes the connections. Messages and transfers are over by then, or end with an error.
+    ~UcxPeer() override;
+
+    Connection &
+    connection(unsigned worker) {
+        return *connections_[worker];
+    }
+
+    const std::shared_ptr<Connection> &
+    sharedConnection(unsigned worker) const {
+        return connections_[worker];
+    }
+
+    const std::string &
+    name() const {
+        return name_;
+    }
+
+    unsigned
+    packer() const {
+        return packer_;
+    }
+
+private:
+    const std::string name_;
+    const unsigned packer_;
+    const bool closeForce_;
+    std::vector<std::shared_ptr<Connection>> connections_; // by index of the worker
+};
+
+} // namespace nixl::ucx

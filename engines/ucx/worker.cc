@@ -1,0 +1,179 @@
+#include "engines/ucx/worker.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "util/log.h"
+
+namespace nixl::ucx {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long the thread looks for more work before it sleeps, while something is under way: about what waking
+/// up costs.
+constexpr std::chrono::microseconds kSpin{20};
+
+} // namespace
+
+Result<std::unique_ptr<ProgressWorker>>
+ProgressWorker::create(Context &context, unsigned index) {
+    ucp_worker_params_t params{};
+    params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+    params.thread_mode = UCS_THREAD_MODE_SERIALIZED; // our lock serialises
+    ucp_worker_h handle = nullptr;
+    const ucs_status_t status = context.api().worker_create(context.handle(), &params, &handle);
+    if (status != UCS_OK)
+        return context.failed(concat("ucp_worker_create of worker ", index), status);
+    return std::unique_ptr<ProgressWorker>(new ProgressWorker(context, index, handle));
+}
+
+ProgressWorker::~ProgressWorker() {
+    stopThread();
+    api().worker_destroy(handle_);
+}
+
+Status
+ProgressWorker::startThread() {
+    int eventFd = -1;
+    const ucs_status_t status = api().worker_get_efd(handle_, &eventFd);
+    if (status != UCS_OK)
+        return context_.failed("ucp_worker_get_efd", status);
+    wake_ = ScopedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_.valid())
+        return Status::error(NIXL_ERR_BACKEND, "eventfd: ", std::strerror(errno));
+    threaded_ = true;
+    thread_.start(concat("nixl-ucx-", index_), [this] { run(); });
+    return {};
+}
+
+void
+ProgressWorker::stopThread() {
+    if (!threaded_)
+        return;
+    stop_.store(true);
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof one);
+    thread_.join();
+    threaded_ = false;
+}
+
+Result<std::string>
+ProgressWorker::address() const {
+    ucp_worker_attr_t attributes{};
+    attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
+    const ucs_status_t status = api().worker_query(handle_, &attributes);
+    if (status != UCS_OK)
+        return context_.failed("ucp_worker_query", status);
+    std::string bytes(reinterpret_cast<const char *>(attributes.address), attributes.address_length);
+    api().worker_release_address(handle_, attributes.address);
+    return bytes;
+}
+
+void
+ProgressWorker::add(Operation &operation) {
+    operations_.push_back(&operation);
+}
+
+bool
+ProgressWorker::advance(std::vector<Operation *> &over) {
+    handed_ = false;
+    bool any = api().worker_progress(handle_) != 0;
+    for (Operation *operation : operations_)
+        operation->feed();
+    const auto ended = std::stable_partition(operations_.begin(), operations_.end(),
+                                             [](const Operation *operation) { return !operation->over(); });
+    any |= ended != operations_.end();
+    over.assign(ended, operations_.end());
+    operations_.erase(ended, operations_.end());
+    busy_.store(!operations_.empty(), std::memory_order_relaxed);
+    return any;
+}
+
+void
+ProgressWorker::finish(const std::vector<Operation *> &over) {
+    for (Operation *operation : over)
+        operation->ended();
+}
+
+bool
+ProgressWorker::progress() {
+    std::vector<Operation *> over;
+    bool any = false;
+    {
+        LockGuard lock(mutex_);
+        any = advance(over);
+    }
+    finish(over);
+    return any;
+}
+
+bool
+ProgressWorker::tryProgress() {
+    std::vector<Operation *> over;
+    bool any = false;
+    {
+        if (!mutex_.try_lock())
+            return false;
+        any = advance(over);
+        mutex_.unlock();
+    }
+    finish(over);
+    return any;
+}
+
+/// Ends the thread's sleep, if it sleeps: what was started here may need it without an event of UCX.
+void
+ProgressWorker::wake() {
+    if (!threaded_ || !sleeping_.load(std::memory_order_seq_cst))
+        return;
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+void
+ProgressWorker::run() {
+    int eventFd = -1;
+    api().worker_get_efd(handle_, &eventFd);
+    auto active = Clock::now();
+    while (!stop_.load(std::memory_order_relaxed)) {
+        if (waiting_.load(std::memory_order_relaxed) > 0)
+            std::this_thread::yield();
+        const bool any = progress();
+        const auto now = Clock::now();
+        if (any)
+            active = now;
+        if (any || (busy_.load(std::memory_order_relaxed) && now - active < kSpin))
+            continue;
+        sleep(eventFd);
+        active = Clock::now();
+    }
+}
+
+void
+ProgressWorker::sleep(int eventFd) {
+    // From here on whoever starts something writes to wake_; what was started before is seen under the lock.
+    sleeping_.store(true, std::memory_order_seq_cst);
+    const ucs_status_t armed =
+        locked([this]() NIXL_REQUIRES(mutex_) { return handed_ ? UCS_ERR_BUSY : api().worker_arm(handle_); });
+    if (armed == UCS_OK && !stop_.load()) {
+        pollfd fds[] = {{eventFd, POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+        // The bound is for events that a transport does not tell; none is known that needs it.
+        (void)::poll(fds, 2, 1000);
+    } else if (armed != UCS_OK && armed != UCS_ERR_BUSY) {
+        NIXL_LOG(kError, "UCX: ucp_worker_arm: ", api().status_string(armed));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    sleeping_.store(false, std::memory_order_seq_cst);
+    std::uint64_t count = 0;
+    (void)!::read(wake_.get(), &count, sizeof count);
+}
+
+} // namespace nixl::ucx

@@ -1,0 +1,160 @@
+// A UCX worker: its lock, the thread that serves it, and what is under way on it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engines/ucx/context.h"
+#include "util/mutex.h"
+#include "util/scoped_fd.h"
+#include "util/worker.h"
+
+namespace nixl::ucx {
+
+/// Something that a worker works on: a share of a transfer, a message.
+class Operation {
+public:
+    virtual ~Operation() = default;
+
+    /// Starts what can be started now. Never called from within UCX. REQUIRES: the worker's lock.
+    virtual void feed() {}
+
+    /// Nothing of it is under way and nothing more will be started. REQUIRES: the worker's lock.
+    virtual bool over() const = 0;
+
+    /// Called once, without locks, after it was over and the worker forgot it. May destroy the operation.
+    virtual void ended() = 0;
+
+protected:
+    Operation() = default;
+    Operation(const Operation &) = delete;
+    Operation &operator=(const Operation &) = delete;
+};
+
+/// Every call into UCX that concerns a worker, its endpoints or their remote keys is made under its lock.
+class ProgressWorker {
+public:
+    /// A worker without a thread: whoever calls progress() or tryProgress() drives it.
+    static Result<std::unique_ptr<ProgressWorker>> create(Context &context, unsigned index);
+
+    /// Ends the thread and destroys the UCX worker. REQUIRES: no operation and no open endpoint.
+    ~ProgressWorker();
+    ProgressWorker(const ProgressWorker &) = delete;
+    ProgressWorker &operator=(const ProgressWorker &) = delete;
+
+    /// Starts a thread that drives it from now on and sleeps while there is nothing to do.
+    Status startThread();
+
+    /// The thread ends. Harmless without one.
+    void stopThread();
+
+    bool
+    threaded() const {
+        return threaded_;
+    }
+
+    /// Runs `body` under the lock, then a round of work, then tells operations that they are over.
+    template<typename Body>
+    void
+    with(Body body) NIXL_EXCLUDES(mutex_) {
+        std::vector<Operation *> over;
+        waiting_.fetch_add(1, std::memory_order_relaxed);
+        {
+            LockGuard lock(mutex_);
+            waiting_.fetch_sub(1, std::memory_order_relaxed);
+            body();
+            advance(over);
+        }
+        finish(over);
+        wake();
+    }
+
+    /// Runs `body` under the lock and nothing else.
+    template<typename Body>
+    auto
+    locked(Body body) NIXL_EXCLUDES(mutex_) {
+        LockGuard lock(mutex_);
+        return body();
+    }
+
+    /// One round of work. True if anything happened.
+    bool progress() NIXL_EXCLUDES(mutex_);
+
+    /// The same, or nothing if somebody else is at it.
+    bool tryProgress() NIXL_EXCLUDES(mutex_);
+
+    /// Takes an operation up; the next round of work feeds it. REQUIRES: the lock.
+    void add(Operation &operation);
+
+    /// Runs `body`, which may add operations, under the lock and leaves the work to the thread.
+    /// REQUIRES: threaded().
+    template<typename Body>
+    void
+    hand(Body body) NIXL_EXCLUDES(mutex_) {
+        {
+            LockGuard lock(mutex_);
+            body();
+            handed_ = true;
+        }
+        wake();
+    }
+
+    unsigned
+    index() const {
+        return index_;
+    }
+
+    const Api &
+    api() const {
+        return context_.api();
+    }
+
+    Context &
+    context() const {
+        return context_;
+    }
+
+    ucp_worker_h
+    handle() const {
+        return handle_;
+    }
+
+    /// The bytes by which peers reach it.
+    Result<std::string> address() const;
+
+    Mutex &
+    mutex() NIXL_ANNOTATE(lock_returned(mutex_)) {
+        return mutex_;
+    }
+
+private:
+    ProgressWorker(Context &context, unsigned index, ucp_worker_h handle)
+        : context_(context), index_(index), handle_(handle) {}
+
+    bool advance(std::vector<Operation *> &over) NIXL_REQUIRES(mutex_);
+    static void finish(const std::vector<Operation *> &over);
+    void wake();
+    void run();
+    void sleep(int eventFd);
+
+    Context &context_;
+    const unsigned index_;
+    const ucp_worker_h handle_;
+
+    Mutex mutex_;
+    std::vector<Operation *> operations_ NIXL_GUARDED_BY(mutex_);
+    bool handed_ NIXL_GUARDED_BY(mutex_) = false; ///< something waits for the next round
+
+    std::atomic<int> waiting_{0};   ///< callers that want the lock; the thread lets them through
+    std::atomic<bool> busy_{false}; ///< operations are under way
+    std::atomic<bool> sleeping_{false};
+    std::atomic<bool> stop_{false};
+    bool threaded_ = false; ///< constant while anybody else uses the worker
+    ScopedFd wake_;         ///< eventfd: ends the thread's sleep
+    Worker thread_;
+};
+
+} // namespace nixl::ucx
