@@ -53,6 +53,41 @@ class Memory:
         return self.data[index * self.block : (index + 1) * self.block].tobytes()
 
 
+class Device:
+    """What is used of a torch.device."""
+
+    def __init__(self, kind, index=None):
+        self.type = kind
+        self.index = index
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+
+class Tensor:
+    """What is used of a torch.Tensor."""
+
+    def __init__(self, memory, device=None, contiguous=True):
+        self.memory = memory
+        self.device = device or Device("cpu")
+        self.contiguous = contiguous
+
+    def data_ptr(self):
+        return self.memory.addr
+
+    def numel(self):
+        return self.memory.data.nbytes // 4
+
+    def element_size(self):
+        return 4
+
+    def get_device(self):
+        return -1 if self.device.type == "cpu" else self.device.index
+
+    def is_contiguous(self):
+        return self.contiguous
+
+
 class Pair:
     """Two agents of one process that know each other, with registered memory on both sides."""
 

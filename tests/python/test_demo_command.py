@@ -8,68 +8,21 @@ import select
 import signal
 import subprocess
 import sys
-import time
 
-import nixl
 import pytest
-
-PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(nixl.__file__)))
-ENOUGH_S = 120
-# Moves the same file until something ends it.
-FOR_EVER = ("--repeat", "1000000")
-
-
-def environment():
-    """What a user has; variables for tests are unknown settings to the library, which it would report."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("NIXL_")}
-    env["PYTHONPATH"] = os.pathsep.join([PACKAGE_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return env
-
-
-def command(*arguments):
-    return [sys.executable, "-m", "nixl.cli", "demo", *map(str, arguments)]
-
-
-def demo(*arguments, **options):
-    options.setdefault("env", environment())
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=ENOUGH_S, **options)
-
-
-def result(*arguments, **options):
-    done = demo(*arguments, "--json", **options)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def children(pid):
-    """Process ids of the demo's two processes, by role."""
-    found = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat") as file:
-                parent = int(file.read().rpartition(")")[2].split()[1])
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-        except OSError:
-            continue
-        if parent == pid:
-            found.update({role: int(name) for role in ("prefill", "decode") if role.encode() in words})
-    return found
-
-
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
-
-
-def wait_for(condition):
-    end = time.monotonic() + ENOUGH_S
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
+from demo_runs import (
+    ENOUGH_S,
+    FOR_EVER,
+    SPOIL,
+    alive,
+    children,
+    command,
+    demo,
+    environment,
+    result,
+    wait_for,
+    with_hook,
+)
 
 
 @pytest.fixture
@@ -385,27 +338,12 @@ def test_killed_supervisor_takes_both_processes_along(running):
     wait_for(lambda: not any(map(alive, pids.values())))
 
 
-SPOIL = """
-import nixl.cli.demo.decode as decode
-original = decode.Decode.{method}
-def spoiled(self, *args, **kwargs):
-    result = original(self, *args, **kwargs)
-    self.{area}.block(self.order[3])[7] ^= 1
-    self.{area}.block(self.order[5])[0] ^= 255
-    return result
-decode.Decode.{method} = spoiled
-"""
-
-
 @pytest.mark.parametrize(
     "method, area, operation", [("await_transfers", "written", "WRITE"), ("read_back", "read", "READ")]
 )
 def test_wrong_byte_is_found_and_named(tmp_path, method, area, operation):
     (tmp_path / "file").write_bytes(os.urandom(1_000_000))
-    (tmp_path / "hook").mkdir()
-    (tmp_path / "hook" / "sitecustomize.py").write_text(SPOIL.format(method=method, area=area))
-    env = environment()
-    env["PYTHONPATH"] = f"{tmp_path / 'hook'}{os.pathsep}{env['PYTHONPATH']}"
+    env = with_hook(tmp_path, SPOIL.format(method=method, area=area))
     where = f"{operation}: 2 of 62 blocks differ, first at byte {3 * 16384 + 7} of the file (block 3, byte 7 of it)"
     done = demo(tmp_path / "file", "--out", tmp_path / "out", env=env)
     assert done.returncode == 1

@@ -3,14 +3,21 @@
 import hashlib
 import io
 import os
+import socket
 import stat
+import struct
+import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 from nixl import cli
 from nixl.cli import demo, table, text
-from nixl.cli.demo import layout, memory
+from nixl.cli.demo import layout, memory, protocol
+from nixl.cli.demo.address import Address, of_peer, to_listen_on
 from nixl.cli.demo.cache import PagedCache
 from nixl.cli.demo.errors import Refused
+from nixl.cli.demo.link import FRAME_LIMIT, Garbled, Link, encode
 from nixl.cli.demo.source import ENOUGH_BYTES, Source, find_source
 from nixl.cli.demo.target import Target
 from nixl.cli.progress import Progress
@@ -167,15 +174,14 @@ def test_without_a_file_the_machine_provides_100_megabytes_the_same_ones_each_ti
 # ---- Target ----------------------------------------------------------------------------------------------
 
 
-def five_bytes(size=5):
-    return Source("s", [("s", size)])
+FIVE_BYTES = 5
 
 
 def test_target_appears_when_it_is_kept(tmp_path):
     wanted = tmp_path / "out"
     wanted.write_bytes(b"old")
     wanted.chmod(0o640)
-    with Target(str(wanted), five_bytes()) as target:
+    with Target(str(wanted), FIVE_BYTES) as target:
         with open(target.path, "wb") as file:
             file.write(b"new")
         assert wanted.read_bytes() == b"old"
@@ -186,7 +192,7 @@ def test_target_appears_when_it_is_kept(tmp_path):
 
 
 def test_target_that_is_not_kept_leaves_no_trace(tmp_path):
-    with Target(str(tmp_path / "out"), five_bytes()):
+    with Target(str(tmp_path / "out"), FIVE_BYTES):
         assert len(os.listdir(tmp_path)) == 1
     assert os.listdir(tmp_path) == []
 
@@ -194,14 +200,14 @@ def test_target_that_is_not_kept_leaves_no_trace(tmp_path):
 def test_target_behind_a_link_replaces_what_the_link_names(tmp_path):
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
-    with Target(str(tmp_path / "link"), five_bytes()) as target:
+    with Target(str(tmp_path / "link"), FIVE_BYTES) as target:
         target.keep()
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b""
 
 
 def test_device_is_written_directly():
-    with Target("/dev/null", five_bytes()) as target:
+    with Target("/dev/null", FIVE_BYTES) as target:
         assert target.path == "/dev/null"
     assert os.path.exists("/dev/null")
 
@@ -210,7 +216,7 @@ def test_device_is_written_directly():
     "name, words", [("missing/out", "No such file"), (".", "directory"), ("new/", "directory"), ("n" * 300, "too long")]
 )
 def test_unusable_target_is_refused(tmp_path, name, words):
-    with pytest.raises(Refused, match=words), Target(f"{tmp_path}/{name}", five_bytes()) as target:
+    with pytest.raises(Refused, match=words), Target(f"{tmp_path}/{name}", FIVE_BYTES) as target:
         target.keep()
     assert os.listdir(tmp_path) == []
 
@@ -220,14 +226,14 @@ def test_unusable_target_is_refused(tmp_path, name, words):
     [("", "without a name"), ("/proc/x", "/proc/x: No such file"), ("/sys/x", "/sys/x: Permission denied")],
 )
 def test_target_where_no_file_can_be_is_refused_for_that(wanted, words):
-    with pytest.raises(Refused, match=words), Target(wanted, five_bytes()):
+    with pytest.raises(Refused, match=words), Target(wanted, FIVE_BYTES):
         pass
 
 
 def test_target_that_is_an_open_file_of_this_process_is_refused():
     reading, writing = os.pipe()
     try:
-        with pytest.raises(Refused, match="no name"), Target(f"/dev/fd/{writing}", five_bytes()):
+        with pytest.raises(Refused, match="no name"), Target(f"/dev/fd/{writing}", FIVE_BYTES):
             pass
     finally:
         os.close(reading)
@@ -237,10 +243,10 @@ def test_target_that_is_an_open_file_of_this_process_is_refused():
 def test_pipe_is_refused_at_once_without_a_reader_and_held_open_with_one(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(Refused, match="no process reads"), Target(str(pipe), five_bytes()):
+    with pytest.raises(Refused, match="no process reads"), Target(str(pipe), FIVE_BYTES):
         pass
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with Target(str(pipe), five_bytes()) as target:
+    with Target(str(pipe), FIVE_BYTES) as target:
         with open(target.path, "wb") as file:
             file.write(b"12345")
         assert os.read(reader, 10) == b"12345"
@@ -252,7 +258,7 @@ def test_pipe_is_refused_at_once_without_a_reader_and_held_open_with_one(tmp_pat
 
 def test_target_without_room_is_refused_with_both_amounts(tmp_path):
     with pytest.raises(Refused, match=r"needs 1,000,000 TB, .* are free"):
-        Target(str(tmp_path / "out"), five_bytes(10**18)).__enter__()
+        Target(str(tmp_path / "out"), 10**18).__enter__()
     assert os.listdir(tmp_path) == []
 
 
@@ -282,6 +288,147 @@ def test_available_is_the_least_of_machine_and_container(tmp_path):
     (tmp_path / "memory.current").write_text("900000\n")
     (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 100000\nactive_file 50000\n")
     assert memory.available(str(meminfo), str(tmp_path)) == 250000
+
+
+def test_need_of_a_side_that_is_alone():
+    assert memory.needed(0, 102, 1 << 20).prefill_bytes == 0
+    assert memory.needed(100, 0, 1 << 20).decode_bytes == 0
+    with pytest.raises(Refused) as refusal:
+        memory.check(memory.needed(0, 102, 1 << 20), 0)
+    assert "decode's two areas" in str(refusal.value) and "prefill" not in str(refusal.value)
+
+
+# ---- Links, addresses, the protocol ----------------------------------------------------------------------
+
+VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.text() | some.binary() | some.floats(allow_nan=False,
+                                                                                              allow_infinity=False),
+    lambda inner: some.lists(inner) | some.dictionaries(some.text().filter(lambda key: key != "base64"), inner),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@pytest.fixture
+def ends():
+    """A socket to write to, and the link at its other end."""
+    a, b = socket.socketpair()
+    with a:
+        link = Link(b, 5.0)
+        yield a, link
+        link.close()
+
+
+@settings(deadline=None)
+@given(kind=some.text(), value=VALUES)
+def test_messages_arrive_as_they_were_sent(kind, value):
+    a, b = socket.socketpair()
+    sender, receiver = Link(a), Link(b, 5.0)
+    sender.send(kind, value)
+    assert receiver.receive() == (kind, value)
+    sender.close()
+    with pytest.raises(EOFError):
+        receiver.receive()
+    receiver.close()
+
+
+def test_names_of_files_arrive_with_their_bytes(ends):
+    name = os.fsdecode(b"bytes \xff\xfe\n")
+    ends[0].sendall(encode("load", {"parts": [(name, 1)]}))
+    assert ends[1].receive() == ("load", {"parts": [[name, 1]]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"x", b"[]", b"{}", b'["a"]', b'["a", 1, 2]', b"[1, 2]", b'["a", NaN]', b'["a", Infinity]',
+     b'["a", {"base64": 5}]', b'["a", {"base64": "*"}]', b'["a", "\xff"]',
+     b"[" * 100_000, b'["a", ' + b"[" * 100_000, b"9" * 10_000],
+)  # fmt: skip
+def test_frames_that_are_no_messages(ends, text):
+    ends[0].sendall(struct.pack(">I", len(text)) + text)
+    with pytest.raises(Garbled):
+        ends[1].receive()
+
+
+def test_frame_that_is_too_long_is_neither_read_nor_sent(ends):
+    ends[0].sendall(struct.pack(">I", FRAME_LIMIT + 1))
+    with pytest.raises(Garbled, match="4,194,305 bytes"):
+        ends[1].receive()
+    with pytest.raises(ValueError, match="longer than a frame"):
+        ends[1].send("big", "x" * FRAME_LIMIT)
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0", b"\0\0\0\5[1"])
+def test_end_within_a_frame_is_an_end(ends, sent):
+    ends[0].sendall(sent)
+    ends[0].shutdown(socket.SHUT_WR)
+    with pytest.raises(EOFError):
+        ends[1].receive()
+
+
+def test_message_that_trickles_in_is_given_up():
+    a, b = socket.socketpair()
+    with a:
+        link = Link(b, 0.2)
+        a.sendall(b"\0\0\0\5[")
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            link.receive()
+        assert time.monotonic() - began >= 0.19
+        link.close()
+
+
+def test_message_that_nobody_takes_is_given_up():
+    a, b = socket.socketpair()
+    with a:
+        link = Link(b, 0.2)
+        with pytest.raises(TimeoutError):
+            for _ in range(100):
+                link.send("big", "x" * (1 << 20))
+        link.close()
+
+
+@pytest.mark.parametrize(
+    "text, address, shown",
+    [
+        ("host:5", Address("host", 5), "host:5"),
+        ("10.0.0.1:65535", Address("10.0.0.1", 65535), "10.0.0.1:65535"),
+        ("[::1]:80", Address("::1", 80), "[::1]:80"),
+        ("[fe80::1%eth0]:80", Address("fe80::1%eth0", 80), "[fe80::1%eth0]:80"),
+    ],
+)
+def test_addresses(text, address, shown):
+    assert of_peer(text) == to_listen_on(text) == address
+    assert str(address) == shown
+
+
+def test_listening_is_for_this_host_alone_unless_said_otherwise():
+    assert to_listen_on("5005") == Address("127.0.0.1", 5005)
+    assert to_listen_on("0") == Address("127.0.0.1", 0)
+
+
+def test_the_protocol_knows_the_orders_of_decode_and_no_others():
+    from nixl.cli.demo.decode import Decode
+
+    for name in protocol.ORDERS:
+        assert not name.startswith("_") and callable(getattr(Decode, name))
+
+
+@pytest.mark.parametrize(
+    "check, right, wrong",
+    [
+        (protocol.integer(1, 5), [1, 5], [0, 6, True, 1.0, "1", None]),
+        (protocol.text(3), ["", "abc"], ["abcd", b"a", 1]),
+        (protocol.blob, [b""], ["", None]),
+        (protocol.one_of("a", "b"), ["a"], ["c", ["a"], {}]),
+        (protocol.seconds, [1, 0.5], [0, -1, True, float("inf"), "1", 10**400]),
+        (protocol.record(a=protocol.blob), [{"a": b""}], [{}, {"a": 1}, {"a": b"", "b": 1}, [], None]),
+        (protocol.several(protocol.blob, 2), [[], [b"", b""]], [[1], [b""] * 3, b"", None]),
+    ],
+)
+def test_checks_of_what_others_say(check, right, wrong):
+    assert all(check(value) for value in right)
+    for value in wrong:
+        assert not check(value), value
 
 
 # ---- Text, table, progress -------------------------------------------------------------------------------

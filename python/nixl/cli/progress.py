@@ -35,7 +35,7 @@ class Progress:
 
     def update(self, done_bytes: int) -> None:
         """`done_bytes` of the step in all, not since the last update."""
-        self._done = done_bytes
+        self._done = min(done_bytes, self._total)
         now = self._clock()
         if self._quiet or now - self._shown < (REDRAW_S if self._terminal else PLAIN_LINE_S):
             return

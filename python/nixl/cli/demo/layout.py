@@ -6,6 +6,8 @@ import random
 
 # Decode's cache is a little larger than what it receives. Three blocks already cannot lie apart in three places.
 SPARE_BLOCKS = 2
+# Places are numbered with 32 bits, as the indices of requests are.
+LARGEST_PLACES = (1 << 31) - 1
 BLOCKS_PER_REQUEST = 8192
 
 

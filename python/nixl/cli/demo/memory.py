@@ -1,4 +1,4 @@
-"""Whether two processes with three copies of the data fit into this machine's memory."""
+"""Whether two processes with three copies of the data, or one of them, fit into this machine's memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class Need:
 
 
 def needed(blocks: int, decode_blocks: int, block_bytes: int) -> Need:
-    return Need(blocks * block_bytes, 2 * decode_blocks * block_bytes, FIXED_BYTES + BYTES_PER_BLOCK * blocks)
+    """`blocks` of prefill, `decode_blocks` in each area of decode; 0 for the role that is on another host."""
+    besides = FIXED_BYTES + BYTES_PER_BLOCK * max(blocks, decode_blocks)
+    return Need(blocks * block_bytes, 2 * decode_blocks * block_bytes, besides)
 
 
 def available(meminfo: str = "/proc/meminfo", cgroup: str = "/sys/fs/cgroup") -> int:
@@ -35,9 +37,14 @@ def available(meminfo: str = "/proc/meminfo", cgroup: str = "/sys/fs/cgroup") ->
 def check(need: Need, free: int) -> None:
     """Raises Refused with the numbers if `need` does not fit into `free` bytes."""
     if need.total > free:
+        parts = [
+            f"{what} {amount(size)}"
+            for what, size in (("prefill's cache", need.prefill_bytes), ("decode's two areas", need.decode_bytes))
+            if size
+        ]
         raise Refused(
-            f"too little memory: {amount(need.total)} needed (prefill's cache {amount(need.prefill_bytes)}, decode's "
-            f"two areas {amount(need.decode_bytes)}, {amount(need.other_bytes)} besides), {amount(free)} available"
+            f"too little memory: {amount(need.total)} needed ({', '.join(parts)}, {amount(need.other_bytes)} besides), "
+            f"{amount(free)} available"
         )
 
 

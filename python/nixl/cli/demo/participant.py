@@ -25,9 +25,12 @@ class Participant:
     """One agent. Every method is an order of the supervisor; what it returns goes back there."""
 
     name: str
+    block_size: int  # set with the memory
 
     def __init__(self, report: Report) -> None:
         self.report = report
+        # Block i of the file belongs at place order[i] of decode's areas.
+        self.order = array("i")
         self._arrived: Counter[bytes] = Counter()
 
     def start(self, backend: str) -> None:
@@ -43,6 +46,7 @@ class Participant:
             self.agent.create_backend(backend)
         except Exception as error:
             raise Refused(f"the backend {backend} cannot be used here: {error}") from error
+        self.backend = backend
 
     def register(self, cache: PagedCache) -> None:
         self.agent.register_memory([(cache.address, cache.bytes, 0, "")], "DRAM")
@@ -53,6 +57,10 @@ class Participant:
     def connect(self, metadata: bytes) -> None:
         self.peer = self.agent.add_remote_agent(metadata)
         self.agent.make_connection(self.peer)
+
+    def place_blocks(self, part: bytes) -> None:
+        """Appends places, 32 bits each, to the order."""
+        self.order.frombytes(part)
 
     # ---- Blocks -----------------------------------------------------------------------------------------
 
@@ -74,9 +82,12 @@ class Participant:
             for number, span in enumerate(request_spans(len(local_blocks)))
         ]
 
-    def run_requests(self, requests: Sequence, blocks: int, block_bytes: int, repeat: int) -> list[float]:
-        """Posts all requests, `repeat` times one after the other; returns the seconds each time took."""
-        sizes = [len(span) * block_bytes for span in request_spans(blocks)]
+    def request_sizes(self) -> list[int]:
+        return [len(span) * self.block_size for span in request_spans(len(self.order))]
+
+    def run_requests(self, requests: Sequence, repeat: int) -> float:
+        """Posts all requests, `repeat` times one after the other; returns the median of the seconds of a time."""
+        sizes = self.request_sizes()
         seconds = []
         moved = 0
         for _ in range(repeat):
@@ -93,11 +104,17 @@ class Participant:
                     moved += sizes[finished]
                     self.report(moved)
             seconds.append(time.perf_counter() - began)
-        return seconds
+        self.explain(requests)
+        return statistics.median(seconds)
 
     def explain(self, requests: Sequence) -> dict:
-        """How the requests travel, as plain values."""
+        """How the requests travel, as plain values. Raises Failed if one goes another way than was asked for."""
         told = [self.agent.explain(request) for request in requests]
+        for number, (request, one) in enumerate(zip(requests, told)):
+            named = self.agent.query_xfer_backend(request)
+            if not one.backend == named == self.backend:
+                carrier = f"{one.backend} ({one.path})" if one.backend != self.backend else named
+                raise Failed(f"request {number} goes by {carrier}, not by {self.backend}")
         return {
             "backend": told[0].backend,
             "path": told[0].path,
@@ -124,8 +141,9 @@ class Participant:
 
     # ---- Notifications ----------------------------------------------------------------------------------
 
-    def await_transfers(self, operation: str, sizes: Sequence[int], repeat: int) -> None:
+    def await_transfers(self, operation: str, repeat: int) -> None:
         """Waits until the notification of each of the peer's requests came `repeat` times."""
+        sizes = self.request_sizes()
         wanted = [notification(operation, number) for number in range(len(sizes))]
 
         def all_there() -> bool:

@@ -13,8 +13,10 @@ def as_table(outcome: Outcome) -> str:
     write, read, notification = outcome.write_path or {}, outcome.read_path or {}, outcome.notification or {}
     rows = [
         ("file", f"{one_line(outcome.source.label)}, {counted(outcome.source.bytes, 'byte')}"),
-        *_path_rows("", write),
     ]
+    if outcome.decode_at:
+        rows.append(("decode", f"at {outcome.decode_at}"))
+    rows += _path_rows("", write)
     if (read.get("backend"), read.get("path")) != (write.get("backend"), write.get("path")):
         rows += _path_rows(" of READ", read)
     order = "in order, merged" if outcome.merge else f"scattered with seed {outcome.seed}, no two neighbours adjacent"
@@ -50,6 +52,7 @@ def as_json(outcome: Outcome) -> str:
             "file_bytes": outcome.source.bytes,
             "sha256": outcome.sha256,
             "backend": outcome.backend,
+            "decode_at": outcome.decode_at,
             "write_path": write,
             "read_path": read,
             "merge": outcome.merge,
@@ -75,13 +78,13 @@ def as_json(outcome: Outcome) -> str:
 
 
 def _path_rows(suffix: str, path: dict) -> list[tuple[str, str]]:
-    rows = [(f"path{suffix}", _lane(path)), ("why", path.get("reason", ""))]
-    rows += [("not taken", f"{_lane(other)}: {other['reason']}") for other in path.get("refused", ())]
+    rows = [(f"path{suffix}", _lane(path)), ("why", one_line(path.get("reason", "")))]
+    rows += [("not taken", f"{_lane(other)}: {one_line(other['reason'])}") for other in path.get("refused", ())]
     return rows
 
 
 def _lane(path: dict) -> str:
-    return ", ".join(filter(None, (path.get("backend"), path.get("path"))))
+    return one_line(", ".join(filter(None, (path.get("backend"), path.get("path")))))
 
 
 def _speed(outcome: Outcome, seconds: float) -> str:

@@ -1,92 +1,49 @@
-"""Starts the two processes, gives them orders, and notices when one dies or hangs."""
+"""Gives orders to the two that move the file, and notices when one dies or hangs."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable
-from multiprocessing.connection import Pipe, wait
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import wait
 from typing import Any
 
-from . import worker
+from . import protocol
 from .errors import Failed, Refused
+from .member import Member
 
-ROLES = ("prefill", "decode")
-# When one process reports a failure, the other may just have died and be the cause; so long we look for that.
+# When one reports a failure, the other may just have died and be the cause; so long we look for that.
 LOOK_FOR_DEATH_S = 0.5
-QUIT_S = 5.0
 
 Order = tuple[str, dict[str, Any]]
 
 
-class Member:
-    """One of the two processes, as the supervisor sees it."""
-
-    def __init__(self, role: str) -> None:
-        self.role = role
-        self.link, theirs = Pipe()
-        with theirs:
-            # A session of its own: Ctrl-C reaches only the supervisor, which ends both. What the library or
-            # Python writes to stdout goes to stderr; stdout is for the result.
-            self.process = subprocess.Popen(
-                [sys.executable, worker.__file__, role, str(theirs.fileno()), str(os.getpid())],
-                stdin=subprocess.DEVNULL,
-                stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-
-    def death(self) -> str:
-        """How the process ended. REQUIRES: its end of the pipe is closed."""
-        try:
-            code = self.process.wait(QUIT_S)
-        except subprocess.TimeoutExpired:
-            return f"{self.role} broke off and does not end"
-        if code >= 0:
-            return f"{self.role} ended unexpectedly (exit code {code})"
-        hint = ", perhaps by the system for want of memory" if code == -signal.SIGKILL else ""
-        return f"{self.role} was killed by {_signal_name(-code)}{hint}"
-
-    def quit(self) -> None:
-        try:
-            self.link.send(("quit", {}))
-            self.process.wait(QUIT_S)
-        except (OSError, subprocess.TimeoutExpired):
-            pass  # kill() follows
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.link.close()
-
-
 class Supervisor:
-    """The two processes, as a context: whatever happens inside, none of them is left afterwards."""
+    """Both members, as a context: whatever happens inside, no process is left afterwards.
 
-    def __init__(self, timeout_s: float) -> None:
+    `starts` make them, in this order. `problem`: what is wrong with the result although nothing was raised.
+    """
+
+    def __init__(self, timeout_s: float, starts: Sequence[Callable[[], Member]]) -> None:
+        self.problem = ""
         self._timeout_s = timeout_s
+        self._starts = starts
         self._members: dict[str, Member] = {}
 
     def __enter__(self) -> Supervisor:
         try:
-            for role in ROLES:
-                self._members[role] = Member(role)
-        except OSError as error:
-            self._kill()
-            raise Failed(f"cannot start a process: {error}") from None
+            for start in self._starts:
+                member = start()
+                self._members[member.role] = member
         except BaseException:
             self._kill()
             raise
         return self
 
-    def __exit__(self, kind, *_exception) -> None:
+    def __exit__(self, kind, error, _traceback) -> None:
         try:
-            if kind is None:
-                for member in self._members.values():
-                    member.quit()
+            problem = self.problem if kind is None else _cause_of_end(error)
+            for member in self._members.values():
+                member.quit(problem)
         finally:
             self._kill()
 
@@ -95,25 +52,30 @@ class Supervisor:
     ) -> dict[str, Any]:
         """Gives each role its order at the same time and returns their results, by role.
 
-        `on_progress` hears how far the role `watch` is. Raises Refused or Failed: a process said so, died, or
+        `on_progress` hears how far the role `watch` is. Raises Refused or Failed: a member said so, died, or
         one that owes its result showed no progress for the time-out.
         """
         for role, (name, arguments) in orders.items():
-            self._send(self._members[role], (name, arguments))
+            self._members[role].give(name, arguments)
         results: dict[str, Any] = {}
         heard = dict.fromkeys(orders, time.monotonic())  # when each role that owes a result was heard last
         while heard:
             patience = min(heard.values()) + self._timeout_s - time.monotonic()
-            ready = wait([member.link for member in self._members.values()], max(0.0, patience))
+            ready = wait([member.link for member in self._members.values()], max(0.0, min(patience, protocol.ALIVE_S)))
             now = time.monotonic()
-            for member in [member for member in self._members.values() if member.link in ready]:
-                kind, value = self._receive(member)
+            for member in list(self._members.values()):
+                member.keep_alive()
+                if member.link not in ready:
+                    continue
+                kind, value = member.answer()
+                if member.role not in heard:
+                    raise Failed(f"{member.role} answered without an order")
                 heard[member.role] = now
                 if kind == "result":
                     results[member.role] = value
                     del heard[member.role]
                 elif kind == "refused":
-                    raise Refused(value)
+                    raise Refused(": ".join(filter(None, (member.place, value))))
                 elif kind == "failed":
                     raise Failed(self._cause(member, value))
                 elif member.role == watch:
@@ -126,27 +88,16 @@ class Supervisor:
         """One order to one role."""
         return self.order({role: (name, arguments)})[role]
 
-    def _send(self, member: Member, message: Order) -> None:
-        try:
-            member.link.send(message)
-        except OSError:
-            raise Failed(member.death()) from None
-
-    def _receive(self, member: Member) -> tuple[str, Any]:
-        try:
-            return member.link.recv()
-        except (EOFError, OSError):
-            raise Failed(member.death()) from None
+    def saves(self) -> bool:
+        """Whether decode is a remote one that keeps what it received."""
+        return getattr(self._members["decode"], "saves", False)
 
     def _cause(self, reporter: Member, text: str) -> str:
-        others = {member.process.pid: member for member in self._members.values() if member is not reporter}
-        limit = time.monotonic() + LOOK_FOR_DEATH_S
-        while time.monotonic() < limit:
-            for other in others.values():
-                if other.process.poll() is not None:
-                    return other.death()
-            time.sleep(0.01)
-        return f"{reporter.role} failed: {text}"
+        for other in self._members.values():
+            death = None if other is reporter else other.death_within(LOOK_FOR_DEATH_S)
+            if death:
+                return death
+        return f"{' '.join(filter(None, (reporter.role, reporter.place)))} failed: {text}"
 
     def _hanging(self, orders: dict[str, Order], heard: dict[str, float]) -> str:
         # One that only waits for the other may be the first whose time is over; both are named then.
@@ -160,16 +111,6 @@ class Supervisor:
         self._members.clear()
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _has_descriptor(stream) -> bool:
-    try:
-        stream.fileno()
-        return True
-    except (AttributeError, OSError, ValueError):
-        return False
+def _cause_of_end(error: BaseException) -> str:
+    """Why the run ends early, for the side that only hears that it does."""
+    return str(error) if isinstance(error, (Refused, Failed)) else "interrupted"

@@ -11,20 +11,20 @@ import stat
 
 from ..text import amount
 from .errors import Refused
-from .source import Source
 
 
 class Target:
     """`path` is what decode writes to (None: nothing is saved); keep() makes it the user's file.
 
-    As a context it proves at the start that the target can be written and cleans up at the end.
+    `size`: bytes that there must be room for. As a context it proves at the start that the target can be written and
+    cleans up at the end.
     """
 
-    def __init__(self, wanted: str | None, source: Source) -> None:
+    def __init__(self, wanted: str | None, size: int = 0) -> None:
         self.path: str | None = None
         self._wanted = wanted
         self._final = ""
-        self._bytes = source.bytes
+        self._bytes = size
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> Target:

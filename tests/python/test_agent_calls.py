@@ -1,23 +1,12 @@
-"""The calls that real clients make, as they make them, on one host."""
+"""The calls of nixl_agent, one by one, between two agents of a process. tests/clients plays whole clients."""
 
 import logging
-import uuid
 
 import numpy as np
 import pytest
 from agents import Memory, Pair, finish, local_agent, wait_until
 from nixl import _bindings as nixlBind
 from nixl._api import nixl_agent, nixl_agent_config, nixl_thread_sync_t, nixl_xfer_handle
-
-
-def test_an_agent_without_configuration_asks_for_ucx_and_lives_without_it(log_lines):
-    agent = nixl_agent(str(uuid.uuid4()))
-    if "UCX" in agent.get_plugin_list():
-        assert list(agent.backends) == ["UCX"]
-    else:
-        assert agent.backends == {}
-        (line,) = log_lines(logging.WARNING)
-        assert "'UCX'" in line
 
 
 def test_unknown_engines_of_the_configuration_are_skipped_with_a_warning(log_lines):
@@ -70,25 +59,6 @@ def test_names_are_text_or_bytes_and_not_empty():
         nixl_agent(None)
 
 
-def test_the_inner_agent_can_be_replaced():
-    # SGLang's HiCache does this to choose the synchronisation.
-    config = nixl_agent_config(backends=[])
-    agent = nixl_agent("hicache", config)
-    inner = nixlBind.nixlAgentConfig()
-    inner.useProgThread = config.enable_pthread
-    inner.useListenThread = config.enable_listen
-    inner.listenPort = config.port
-    inner.captureTelemetry = config.capture_telemetry
-    inner.syncMode = nixlBind.NIXL_THREAD_SYNC_STRICT
-    agent.agent = nixlBind.nixlAgent("hicache", inner)
-    agent.plugin_list = agent.agent.getAvailPlugins()
-    agent.create_backend("LOCAL", {})
-    memory = Memory()
-    regions = agent.register_memory([memory.region], "DRAM", backends=["LOCAL"])
-    assert regions and regions.trim().descCount() == 1
-    agent.deregister_memory(regions, backends=["LOCAL"])
-
-
 def test_registering_as_clients_do():
     agent = local_agent("a")
     memory = Memory()
@@ -110,7 +80,7 @@ def test_registering_as_clients_do():
         agent.register_memory([memory.region], "DRAM", backends=["NOPE"])
 
 
-def test_registering_the_same_list_again_after_sleep():
+def test_registering_the_same_list_again():
     pair = Pair()
     first = pair.a.get_agent_metadata()
     pair.a.deregister_memory(pair.a_reg)
