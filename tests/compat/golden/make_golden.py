@@ -40,10 +40,10 @@ def map_memory(address, length):
         raise OSError(ctypes.get_errno(), f"cannot map {length} bytes at {address:#x}")
 
 
-def make_agent(name, backend):
+def make_agent(name, backend, changed=None):
     agent = nixl.nixlAgent(name, nixl.nixlAgentConfig(False))
     params, _ = agent.getPluginParams(backend)
-    return agent, agent.createBackend(backend, params)
+    return agent, agent.createBackend(backend, {**params, **(changed or {})})
 
 
 def regions(count):
@@ -65,9 +65,19 @@ def write_metadata():
     nothing = nixl.nixlRegDList(nixl.DRAM_SEG, 0)
     write("partial_empty_list.blob", three.getLocalPartialMD(nothing, False, [three_ucx]))
 
+    nested, nested_ucx = make_agent("golden-nested", "UCX")
+    inside = [(BASE, 4096, 0, ""), (BASE, STEP, 0, ""), (BASE + 4096, 8192, 0, "")]
+    for region in inside:
+        nested.registerMem(nixl.nixlRegDList(nixl.DRAM_SEG, [region]), [nested_ucx])
+    write("full_nested.blob", nested.getLocalMD())
+
+    threads, threads_ucx = make_agent("golden-threads", "UCX", {"num_threads": "4"})
+    threads.registerMem(nixl.nixlRegDList(nixl.DRAM_SEG, regions(1)), [threads_ucx])
+    write("full_thread_pool.blob", threads.getLocalMD())
+
     files, files_posix = make_agent("golden-files", "POSIX")
     write("partial_not_remote.blob", files.getLocalPartialMD(nothing, False, [files_posix]))
-    return [one, three, files]
+    return [one, three, nested, threads, files]
 
 
 def write_pickles():
