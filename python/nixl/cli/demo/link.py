@@ -60,7 +60,10 @@ class Link:
             if end is not None:
                 self._socket.settimeout(max(end - time.monotonic(), 1e-3))
             # In pieces: memory is taken for what arrived, not for what a length promised.
-            piece = self._socket.recv(min(count - len(taken), 1 << 16))
+            try:
+                piece = self._socket.recv(min(count - len(taken), 1 << 16))
+            except ConnectionResetError:
+                piece = b""  # how an end looks that had not read everything
             if not piece:
                 raise EOFError
             taken += piece
