@@ -1,0 +1,1 @@
+"""Runs ours, NIXL and the machine's limit in turns and says how they compare."""

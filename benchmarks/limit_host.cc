@@ -1,0 +1,398 @@
+// What the machine allows between two processes: the yardstick of the transfers.
+//
+// usage: limit_host BYTES THREADS
+//
+// Then, a line on standard input each, `METHOD THREADS REPETITIONS BLOCK FILE`, answered by the seconds of
+// every repetition on one line. THREADS is at most that of the command line. FILE holds pairs of 64-bit block
+// numbers: the local and the other process's. Methods:
+//   memcpy_write, memcpy_read  copies between private memory and a mapping that both processes share
+//   vm_write, vm_read          process_vm_writev and process_vm_readv with as many pieces per call as they
+//   take socket_write               a TCP connection on loop-back; only the number of bytes counts
+// The first four spread the blocks over the threads. Only the movement is timed.
+#include <arpa/inet.h>
+#include <csignal>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// What one call of process_vm_writev takes.
+constexpr std::size_t kPiecesPerCall = 1024;
+constexpr std::size_t kSocketWrite = std::size_t{1} << 20;
+
+[[noreturn]] void
+fail(const char *what) {
+    throw std::system_error(errno, std::generic_category(), what);
+}
+
+std::byte *
+mapMemory(std::size_t bytes, int sharing) {
+    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        fail("mmap");
+    std::memset(memory, 1, bytes);
+    return static_cast<std::byte *>(memory);
+}
+
+void
+writeAll(int socket, const std::byte *data, std::size_t bytes) {
+    while (bytes > 0) {
+        const ssize_t written = write(socket, data, std::min(bytes, kSocketWrite));
+        if (written <= 0)
+            fail("write to the socket");
+        data += written;
+        bytes -= static_cast<std::size_t>(written);
+    }
+}
+
+// False: the other side has closed.
+bool
+readAll(int socket, std::byte *data, std::size_t bytes) {
+    while (bytes > 0) {
+        const ssize_t got = read(socket, data, std::min(bytes, kSocketWrite));
+        if (got < 0)
+            fail("read from the socket");
+        if (got == 0)
+            return false;
+        data += got;
+        bytes -= static_cast<std::size_t>(got);
+    }
+    return true;
+}
+
+/// A TCP connection on loop-back as (here, there).
+std::pair<int, int>
+connectedSockets() {
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    auto *generic = reinterpret_cast<sockaddr *>(&address);
+    if (listener < 0 || bind(listener, generic, length) != 0 || listen(listener, 1) != 0 ||
+        getsockname(listener, generic, &length) != 0)
+        fail("listen on loop-back");
+    const int here = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (here < 0 || connect(here, generic, length) != 0)
+        fail("connect to loop-back");
+    const int there = accept(listener, nullptr, nullptr);
+    if (there < 0)
+        fail("accept on loop-back");
+    close(listener);
+    const int on = 1;
+    for (const int end : {here, there})
+        setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return {here, there};
+}
+
+/// The process at the other end: has memory of its own at the same address, and takes in what the socket
+/// brings, answering each message (8 bytes of length, then that much) with a byte. Ends with this process.
+class OtherProcess {
+public:
+    OtherProcess(std::byte *memory, std::size_t bytes) {
+        const auto [here, there] = connectedSockets();
+        socket_ = here;
+        pid_ = fork();
+        if (pid_ < 0)
+            fail("fork");
+        if (pid_ == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            close(here);
+            std::memset(memory, 2, bytes);
+            serve(there, memory, bytes);
+        }
+        close(there);
+        // The first answer says that its memory is there.
+        send(memory, 0);
+    }
+
+    ~OtherProcess() {
+        close(socket_);
+        waitpid(pid_, nullptr, 0);
+    }
+
+    OtherProcess(const OtherProcess &) = delete;
+    OtherProcess &operator=(const OtherProcess &) = delete;
+
+    [[nodiscard]] pid_t
+    pid() const {
+        return pid_;
+    }
+
+    /// Returns when the other process has it all.
+    void
+    send(const std::byte *data, std::uint64_t bytes) const {
+        std::byte answer{};
+        writeAll(socket_, reinterpret_cast<const std::byte *>(&bytes), sizeof(bytes));
+        writeAll(socket_, data, bytes);
+        if (!readAll(socket_, &answer, 1))
+            throw std::runtime_error("the other process is gone");
+    }
+
+private:
+    [[noreturn]] static void
+    serve(int socket, std::byte *memory, std::size_t capacity) {
+        std::uint64_t bytes = 0;
+        const std::byte answer{1};
+        while (readAll(socket, reinterpret_cast<std::byte *>(&bytes), sizeof(bytes)) && bytes <= capacity &&
+               readAll(socket, memory, bytes))
+            writeAll(socket, &answer, 1);
+        _exit(0);
+    }
+
+    int socket_ = -1;
+    pid_t pid_ = -1;
+};
+
+/// Threads that start a piece of work together; the calling thread is the first of them.
+class Team {
+public:
+    explicit Team(std::size_t threads) : gate_(static_cast<std::ptrdiff_t>(threads)) {
+        for (std::size_t index = 1; index < threads; ++index)
+            helpers_.emplace_back([this, index] {
+                for (;;) {
+                    gate_.arrive_and_wait();
+                    if (!work_)
+                        return;
+                    work_(index);
+                    gate_.arrive_and_wait();
+                }
+            });
+    }
+
+    ~Team() {
+        work_ = nullptr;
+        gate_.arrive_and_wait();
+        for (std::thread &helper : helpers_)
+            helper.join();
+    }
+
+    Team(const Team &) = delete;
+    Team &operator=(const Team &) = delete;
+
+    [[nodiscard]] std::size_t
+    size() const {
+        return helpers_.size() + 1;
+    }
+
+    /// Returns when work(0) ... work(threads - 1), which must not throw, have returned.
+    void
+    run(std::size_t threads, const std::function<void(std::size_t)> &work) {
+        if (threads == 1) {
+            work(0);
+            return;
+        }
+        work_ = [&work, threads](std::size_t index) {
+            if (index < threads)
+                work(index);
+        };
+        gate_.arrive_and_wait();
+        work_(0);
+        gate_.arrive_and_wait();
+    }
+
+private:
+    std::barrier<> gate_;
+    std::function<void(std::size_t)> work_;
+    std::vector<std::thread> helpers_;
+};
+
+struct Blocks {
+    std::size_t size = 0;
+    std::vector<std::uint64_t> numbers; // local, other, local, other, ...
+
+    [[nodiscard]] std::size_t
+    count() const {
+        return numbers.size() / 2;
+    }
+};
+
+Blocks
+readBlocks(const std::string &path, std::size_t size, std::size_t memoryBytes) {
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    if (!file || size == 0)
+        throw std::runtime_error("cannot read " + path);
+    Blocks blocks{size, std::vector<std::uint64_t>(static_cast<std::size_t>(file.tellg()) / 16 * 2)};
+    file.seekg(0);
+    file.read(reinterpret_cast<char *>(blocks.numbers.data()),
+              static_cast<std::streamsize>(blocks.numbers.size() * 8));
+    for (const std::uint64_t number : blocks.numbers)
+        if (number >= memoryBytes / size)
+            throw std::runtime_error("block " + std::to_string(number) + " lies outside of the memory");
+    return blocks;
+}
+
+struct Piece {
+    std::size_t local, other, length;
+};
+
+/// Blocks dealt out to threads; fewer blocks than threads are cut, at pages.
+std::vector<std::vector<Piece>>
+deal(const Blocks &blocks, std::size_t threads) {
+    const std::size_t cuts = blocks.count() >= threads ? 1 : threads;
+    const std::size_t part = std::max<std::size_t>((blocks.size / cuts + 4095) / 4096 * 4096, 4096);
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < blocks.count(); ++i)
+        for (std::size_t done = 0, length; done < blocks.size; done += length) {
+            length = cuts == 1 ? blocks.size : std::min(part, blocks.size - done);
+            pieces.push_back({blocks.numbers[2 * i] * blocks.size + done,
+                              blocks.numbers[2 * i + 1] * blocks.size + done, length});
+        }
+    std::vector<std::vector<Piece>> shares(threads);
+    for (std::size_t i = 0; i < threads; ++i)
+        shares[i].assign(pieces.begin() + static_cast<std::ptrdiff_t>(pieces.size() * i / threads),
+                         pieces.begin() + static_cast<std::ptrdiff_t>(pieces.size() * (i + 1) / threads));
+    return shares;
+}
+
+class Yardstick {
+public:
+    Yardstick(std::size_t bytes, std::size_t threads)
+        : bytes_(bytes), local_(mapMemory(bytes, MAP_PRIVATE)), shared_(mapMemory(bytes, MAP_SHARED)),
+          remote_(mapMemory(bytes, MAP_PRIVATE)), other_(remote_, bytes), team_(threads) {
+        // The other process has its own copy by now; what it holds is not ours to keep resident.
+        madvise(remote_, bytes, MADV_DONTNEED);
+    }
+
+    std::vector<double>
+    measure(const std::string &method, std::size_t threads, int repetitions, std::size_t blockSize,
+            const std::string &path) {
+        if (threads == 0 || threads > team_.size())
+            throw std::runtime_error("there are " + std::to_string(team_.size()) + " threads");
+        const Blocks blocks = readBlocks(path, blockSize, bytes_);
+        if (method == "socket_write")
+            return timed(repetitions, [&] { other_.send(local_, blocks.count() * blocks.size); });
+        const auto shares = deal(blocks, threads);
+        if (method == "memcpy_write" || method == "memcpy_read")
+            return timed(repetitions, [&, toOther = method == "memcpy_write"] {
+                team_.run(shares.size(), [&](std::size_t index) { copy(shares[index], toOther); });
+            });
+        if (method == "vm_write" || method == "vm_read")
+            return timedSystemCalls(method == "vm_write", repetitions, shares);
+        throw std::runtime_error("unknown method '" + method + "'");
+    }
+
+private:
+    template<typename Work>
+    static std::vector<double>
+    timed(int repetitions, Work work) {
+        std::vector<double> seconds;
+        for (int i = 0; i < repetitions; ++i) {
+            const auto begin = std::chrono::steady_clock::now();
+            work();
+            seconds.push_back(
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+        }
+        return seconds;
+    }
+
+    void
+    copy(const std::vector<Piece> &pieces, bool toOther) const {
+        for (const Piece &piece : pieces)
+            if (toOther)
+                std::memcpy(shared_ + piece.other, local_ + piece.local, piece.length);
+            else
+                std::memcpy(local_ + piece.local, shared_ + piece.other, piece.length);
+    }
+
+    std::vector<double>
+    timedSystemCalls(bool toOther, int repetitions, const std::vector<std::vector<Piece>> &shares) {
+        std::vector<std::vector<iovec>> local(shares.size()), remote(shares.size());
+        for (std::size_t i = 0; i < shares.size(); ++i)
+            for (const Piece &piece : shares[i]) {
+                local[i].push_back({local_ + piece.local, piece.length});
+                remote[i].push_back({remote_ + piece.other, piece.length});
+            }
+        std::vector<int> errors(shares.size());
+        auto seconds = timed(repetitions, [&] {
+            team_.run(shares.size(), [&](std::size_t index) {
+                errors[index] |= move(local[index], remote[index], toOther) ? 0 : EIO;
+            });
+        });
+        for (const int error : errors)
+            if (error != 0)
+                throw std::runtime_error("process_vm moved less than it was told");
+        return seconds;
+    }
+
+    [[nodiscard]] bool
+    move(const std::vector<iovec> &local, const std::vector<iovec> &remote, bool toOther) const {
+        const auto call = toOther ? process_vm_writev : process_vm_readv;
+        for (std::size_t done = 0; done < local.size(); done += kPiecesPerCall) {
+            const std::size_t count = std::min(kPiecesPerCall, local.size() - done);
+            std::size_t bytes = 0;
+            for (std::size_t i = done; i < done + count; ++i)
+                bytes += local[i].iov_len;
+            if (call(other_.pid(), &local[done], count, &remote[done], count, 0) !=
+                static_cast<ssize_t>(bytes))
+                return false;
+        }
+        return true;
+    }
+
+    std::size_t bytes_;
+    std::byte *local_, *shared_, *remote_;
+    OtherProcess other_;
+    Team team_;
+};
+
+int
+serve(std::size_t bytes, std::size_t threads) {
+    Yardstick yardstick(bytes, threads);
+    std::string line, method, path;
+    while (std::getline(std::cin, line)) {
+        int repetitions = 0;
+        std::size_t block = 0, used = 0;
+        std::istringstream words(line);
+        if (!(words >> method >> used >> repetitions >> block) || !std::getline(words >> std::ws, path))
+            throw std::runtime_error("not a command: " + line);
+        std::ostringstream answer;
+        answer.precision(9);
+        for (const double seconds : yardstick.measure(method, used, repetitions, block, path))
+            answer << seconds << ' ';
+        std::cout << answer.str() << std::endl;
+    }
+    return 0;
+}
+
+} // namespace
+
+int
+main(int argc, char **argv) {
+    const std::size_t bytes = argc == 3 ? std::strtoull(argv[1], nullptr, 10) : 0;
+    const std::size_t threads = argc == 3 ? std::strtoull(argv[2], nullptr, 10) : 0;
+    if (bytes == 0 || threads == 0 || threads > 1024) {
+        std::cerr << "usage: limit_host BYTES THREADS\n";
+        return 2;
+    }
+    try {
+        return serve(bytes, threads);
+    } catch (const std::exception &error) {
+        std::cerr << "limit_host: " << error.what() << '\n';
+        return 1;
+    }
+}
