@@ -5,7 +5,10 @@
 #ifndef NIXL_EXT_H
 #define NIXL_EXT_H
 
+#include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nixl.h"
@@ -25,10 +28,70 @@ NIXL_EXPORT const char *nixl_last_error();
  */
 NIXL_EXPORT void nixl_add_libucx(const std::string &folder);
 
+namespace nixl {
+class SealedMemory;
+}
+
+/**
+ * Memory that other processes of this host can map, so that transfers between them are plain copies: a memfd
+ * that is sealed against shrinking. Copies of the object share the memory, which ends with the last one; end
+ * its registrations before. Any thread.
+ *
+ * After fork() parent and child share the bytes (they are not copied), and each unmaps its own mapping.
+ */
+class nixlMemory {
+public:
+    nixlMemory() = default; ///< none
+
+    explicit
+    operator bool() const {
+        return memory_ != nullptr;
+    }
+
+    /** First byte, at the beginning of a page; nullptr if there is none. */
+    NIXL_EXPORT void *data() const;
+
+    /** Bytes asked for. */
+    NIXL_EXPORT std::size_t size() const;
+
+    /** Bytes of a page: of huge ones, if explicit huge pages were asked for and are there. */
+    NIXL_EXPORT std::size_t pageSize() const;
+
+    /** Why there are no huge pages although they were asked for; else "". */
+    NIXL_EXPORT std::string note() const;
+
+private:
+    explicit nixlMemory(std::shared_ptr<const nixl::SealedMemory> memory) : memory_(std::move(memory)) {}
+
+    friend nixl_status_t nixlAlloc(std::size_t bytes, nixlMemory &memory, bool hugePages);
+    friend nixl_status_t nixlShareMemfd(int fd, void *address, std::size_t bytes, nixlMemory &memory);
+
+    std::shared_ptr<const nixl::SealedMemory> memory_;
+};
+
+/**
+ * Makes memory that other processes can map: zeros at first, in whole pages, which exist once they are
+ * touched and are transparently huge where the system gives such to shared memory. With `hugePages`, explicit
+ * huge pages are reserved; where there are none, the memory has ordinary ones and note() says why.
+ *
+ * NIXL_ERR_INVALID_PARAM: 0 bytes; NIXL_ERR_BACKEND: the system refuses. nixl_last_error() names the size and
+ * the cause. Any thread.
+ */
+NIXL_EXPORT nixl_status_t nixlAlloc(std::size_t bytes, nixlMemory &memory, bool hugePages = false);
+
+/**
+ * Lets peers map memory that the program itself has mapped from a memfd: shared, for reading and writing, the
+ * memfd sealed with F_SEAL_SHRINK. Say so before the memory is registered. The descriptor may be closed
+ * afterwards; the mapping stays the program's, and outlives `memory`, which stands for the sharing.
+ *
+ * NIXL_ERR_INVALID_PARAM: what does not hold is in nixl_last_error(). Reads /proc/self/maps. Any thread.
+ */
+NIXL_EXPORT nixl_status_t nixlShareMemfd(int fd, void *address, std::size_t bytes, nixlMemory &memory);
+
 /** One way to carry a transfer, taken or not. */
 struct nixlPathOption {
     std::string backend; ///< engine, as createBackend names it
-    std::string path;    ///< lane within the engine: "same process", "process_vm"
+    std::string path;    ///< lane within the engine: "same process", "shared mapping", "process_vm"
     bool chosen = false;
     std::string reason; ///< why it was chosen, or why it was not
 };

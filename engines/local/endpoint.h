@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engines/local/lent_memory.h"
 #include "engines/local/region_table.h"
 #include "util/mutex.h"
 #include "wire/metadata_blob.h"
@@ -40,6 +41,7 @@ struct Endpoint {
     const Incarnation incarnation;
     const std::string agent;
     RegionTable table;
+    LentMemory lent;
     Inbox inbox;
 
     /// Tells the core that something happened, unless the engine has ended.

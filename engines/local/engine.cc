@@ -6,31 +6,13 @@
 #include "engines/local/identity.h"
 #include "engines/local/regions.h"
 #include "engines/local/request.h"
+#include "memory/sealed_memory.h"
 #include "util/log.h"
 #include "util/random.h"
 
 namespace nixl::local {
 
 namespace {
-
-/// Costs measured per thread with pieces of 4 KiB. They only have to rank lanes.
-Path
-pathWithin() {
-    return {"same process", "both ends are in this process", 1.0, 10'000.0, 0.05,
-            false,          HostLane::kSameProcess,          {}};
-}
-
-Path
-pathBetween() {
-    return {"process_vm",
-            "the peer is another process of this host and of the same user",
-            3.0,
-            5'000.0,
-            0.3,
-            false,
-            HostLane::kHostMemory,
-            {}};
-}
 
 /// Bytes of messages that wait for the program before peers have to wait.
 std::uint64_t
@@ -110,20 +92,33 @@ LocalEngine::registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) {
     if (const auto missing = unreachableEnd(desc.addr, desc.len))
         return Status::error(NIXL_ERR_BACKEND, "the memory of ", desc.len, " bytes at ", Hex{desc.addr},
                              " cannot be registered: address ", Hex{*missing}, " is unmapped or protected");
-    const auto key = endpoint_->table.add({desc.addr, desc.len});
-    if (!key.ok())
+    MemoryRange range{desc.addr, desc.len};
+    if (auto sealed = SealedMemory::covering(desc.addr, desc.len))
+        range.sealed = endpoint_->lent.enter(std::move(sealed));
+    const auto key = endpoint_->table.add(range);
+    if (!key.ok()) {
+        takeBack(range.sealed);
         return key.status();
-    return std::unique_ptr<LocalRegion>(new OwnRegion(key.value()));
+    }
+    return std::unique_ptr<LocalRegion>(new OwnRegion(key.value(), range.sealed));
 }
 
 Status
 LocalEngine::deregisterRegion(LocalRegion &region) {
     NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
-    const RegionKey key = static_cast<OwnRegion &>(region).key;
-    endpoint_->table.close(key);
+    const auto &own = static_cast<OwnRegion &>(region);
+    endpoint_->table.close(own.key);
     NIXL_RETURN_IF_ERROR(listener_->accessors().waitQuiet(process_->marks(), settings_.quiesceTimeout));
-    endpoint_->table.recycle(key);
+    endpoint_->table.recycle(own.key);
+    takeBack(own.lent);
     return {};
+}
+
+/// Ends a registration's part in memory that is lent; peers unmap it with the last one.
+void
+LocalEngine::takeBack(std::uint64_t lent) {
+    if (lent != 0 && endpoint_->lent.leave(lent))
+        listener_->memoryEnded(lent);
 }
 
 Result<std::string>
@@ -199,15 +194,27 @@ LocalEngine::prepare(const TransferSpec &spec) {
     auto plan = BatchPlan::make(spec.blocks);
     if (!plan.ok())
         return plan.status();
-    return std::unique_ptr<EngineRequest>(new LocalRequest(
-        *process_, endpoint_, settings_, spec, std::move(plan).value(), static_cast<LocalPeer *>(spec.peer)));
+    auto *peer = static_cast<LocalPeer *>(spec.peer);
+    return std::unique_ptr<EngineRequest>(new LocalRequest(*process_, endpoint_, settings_, spec,
+                                                           std::move(plan).value(), peer,
+                                                           reach(spec, settings_.connectTimeout)));
+}
+
+/// How the remote side of a transfer is reached. What cannot be told now is told by the post.
+Reach
+LocalEngine::reach(const TransferSpec &spec, std::chrono::milliseconds patience) const {
+    if (spec.peer != nullptr) {
+        const auto lane = static_cast<LocalPeer *>(spec.peer)->lane();
+        if (lane.ok() && lane.value().channel)
+            return reachThrough(*lane.value().channel, endpoint_->table.view(), spec, patience);
+    }
+    return Reach{pathWithin(), {}};
 }
 
 Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>
 LocalEngine::estimate(const TransferSpec &spec) const {
     NIXL_RETURN_IF_ERROR(checkUse(spec.localMemory));
-    const auto *peer = static_cast<LocalPeer *>(spec.peer);
-    const Path path = peer != nullptr && !process_->find(peer->incarnation()) ? pathBetween() : pathWithin();
+    const Path path = reach(spec, std::chrono::milliseconds(0)).path;
     const auto microseconds = std::chrono::ceil<std::chrono::microseconds>(
         std::chrono::duration<double, std::micro>(path.estimateUs(spec.blocks.size(), spec.bytes)));
     return std::pair(microseconds, microseconds / 2); // the machine may be busy

@@ -10,6 +10,7 @@
 #include "engines/local/host_process.h"
 #include "engines/local/listener.h"
 #include "engines/local/peer.h"
+#include "engines/local/reach.h"
 #include "engines/local/settings.h"
 #include "util/fork_guard.h"
 
@@ -52,6 +53,8 @@ private:
 
     Status checkUse(nixl_mem_t memory) const;
     Result<Lane> laneTo(Peer *peer);
+    void takeBack(std::uint64_t lent);
+    Reach reach(const TransferSpec &spec, std::chrono::milliseconds patience) const;
 
     std::shared_ptr<HostProcess> process_;
     std::shared_ptr<Endpoint> endpoint_;

@@ -1,7 +1,9 @@
 #include "engines/local/host_copy.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -121,6 +123,23 @@ unreachableEnd(std::uint64_t address, std::uint64_t length) {
     if (!mapped(address))
         return address;
     return mapped(last) ? std::nullopt : std::optional(last);
+}
+
+std::optional<std::uint64_t>
+unwritableEnd(std::uint64_t address, std::uint64_t length) {
+    const auto denied = [](std::uint64_t at) {
+        // An atomic addition of 0 by the kernel, which fails where a store would fault.
+        constexpr std::uint64_t kWord = sizeof(std::uint32_t);
+        auto *word = reinterpret_cast<std::uint32_t *>(at / kWord * kWord);
+        std::uint32_t own = 0;
+        return syscall(SYS_futex, &own, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, nullptr, word,
+                       FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0)) < 0 &&
+               errno == EFAULT;
+    };
+    const std::uint64_t last = address + (length - 1);
+    if (denied(address))
+        return address;
+    return denied(last) ? std::optional(last) : std::nullopt;
 }
 
 std::uint64_t

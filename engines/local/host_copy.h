@@ -29,6 +29,10 @@ std::optional<CopyFault> copyPieces(pid_t pid, nixl_xfer_op_t operation, std::sp
 /// filter forbids to ask, only what is not mapped at all is found. REQUIRES: length > 0.
 std::optional<std::uint64_t> unreachableEnd(std::uint64_t address, std::uint64_t length);
 
+/// The first or the last address of a range of this process, if it cannot be written; nullopt: both can.
+/// Changes no byte, whatever other threads do. REQUIRES: length > 0.
+std::optional<std::uint64_t> unwritableEnd(std::uint64_t address, std::uint64_t length);
+
 /// How many process_vm calls this process has made; for tests of batching.
 std::uint64_t processVmCalls();
 

@@ -15,6 +15,8 @@ namespace nixl::local {
 namespace {
 
 constexpr std::uint32_t kReading = EPOLLIN | EPOLLRDHUP;
+/// Frames that wait for a peer which does not read: what it can have asked for, and the ends of that.
+constexpr std::size_t kMostOutgoing = 2 * kMostLent;
 
 } // namespace
 
@@ -42,9 +44,12 @@ Incoming::start() {
 
 void
 Incoming::onSocket(std::uint32_t events) {
-    if (state_ != State::kClosing)
-        readFrames();
-    else if ((events & (EPOLLHUP | EPOLLERR)) != 0)
+    if (state_ != State::kClosing) {
+        if ((events & EPOLLOUT) != 0)
+            flush();
+        if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0)
+            readFrames();
+    } else if ((events & (EPOLLHUP | EPOLLERR)) != 0)
         owner_.finishedFromLoop(*this);
 }
 
@@ -118,6 +123,12 @@ Incoming::handle(Frame &frame) {
         if (!deliver(frame))
             waiting_ = std::move(frame);
         return {};
+    case FrameType::kAskMemory: {
+        if (state_ != State::kOpen)
+            break;
+        const auto id = decodeMemoryId(frame.payload);
+        return id.ok() ? lend(id.value()) : id.status();
+    }
     default:
         break;
     }
@@ -179,6 +190,57 @@ Incoming::sendWelcome(std::uint64_t challengeAddress) {
              std::array{owner_.endpoint().table.fd(), owner_.process().life().fd()});
 }
 
+Status
+Incoming::lend(std::uint64_t id) {
+    if (lent_.count(id) != 0 || lent_.size() >= kMostLent)
+        return Status::error(NIXL_ERR_MISMATCH, "memory ", id, " is asked for ",
+                             lent_.count(id) != 0 ? "twice" : "beyond the limit");
+    auto memory = owner_.endpoint().lent.find(id);
+    if (!memory)
+        return say(encodeMemory({id, 0, 0, 0}), nullptr);
+    lent_.insert(id);
+    const LentPiece piece{id, memory->address(), memory->mappedBytes(), memory->offset()};
+    return say(encodeMemory(piece), std::move(memory));
+}
+
+void
+Incoming::memoryEnded(std::uint64_t id) {
+    if (state_ != State::kOpen || lent_.erase(id) == 0)
+        return;
+    if (const Status said = say(encodeMemoryEnded(id), nullptr); !said.ok())
+        refuse(said);
+}
+
+Status
+Incoming::say(std::string bytes, std::shared_ptr<const SealedMemory> memory) {
+    if (outgoing_.size() >= kMostOutgoing)
+        return Status::error(NIXL_ERR_MISMATCH, "you ask for memory and do not read the answers");
+    outgoing_.push_back({std::move(bytes), std::move(memory)});
+    if (outgoing_.size() == 1)
+        flush();
+    return {};
+}
+
+/// Sends what fits. A broken socket is told by the next read.
+void
+Incoming::flush() {
+    while (!outgoing_.empty()) {
+        Outgoing &front = outgoing_.front();
+        const std::string_view rest = std::string_view(front.bytes).substr(front.done);
+        const bool first = front.done == 0 && front.memory;
+        const std::array fd{first ? front.memory->fd() : -1};
+        const IoResult result = sendSome(socket_.get(), std::array{rest},
+                                         first ? std::span<const int>(fd) : std::span<const int>());
+        if (result.state == IoState::kAgain)
+            break;
+        front.done += result.bytes;
+        if (result.state == IoState::kClosed || front.done == front.bytes.size())
+            outgoing_.pop_front();
+    }
+    if (!paused_)
+        loop_.changeFromLoop(socket_.get(), outgoing_.empty() ? kReading : kReading | EPOLLOUT);
+}
+
 /// False, and the connection paused, if the inbox is full.
 bool
 Incoming::deliver(Frame &frame) {
@@ -202,7 +264,8 @@ Incoming::resume() {
         waiting_ = std::move(frame);
         return;
     }
-    if (!loop_.watchFromLoop(socket_.get(), kReading, [this](std::uint32_t events) { onSocket(events); })
+    const std::uint32_t wanted = outgoing_.empty() ? kReading : kReading | EPOLLOUT;
+    if (!loop_.watchFromLoop(socket_.get(), wanted, [this](std::uint32_t events) { onSocket(events); })
              .ok()) {
         owner_.finishedFromLoop(*this);
         return;

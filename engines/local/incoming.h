@@ -1,12 +1,15 @@
 // One connection of a peer that wants to reach our memory or to tell us something.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include "engines/local/accessors.h"
 #include "engines/local/protocol.h"
+#include "memory/sealed_memory.h"
 #include "util/event_loop.h"
 #include "util/scoped_fd.h"
 
@@ -35,6 +38,9 @@ public:
     /// Goes on reading after the inbox had been full. May end the connection.
     void resume();
 
+    /// Memory is lent no more: tells the peer, if it has it. May end the connection.
+    void memoryEnded(std::uint64_t id);
+
     /// Takes no more from the peer and tells it that the engine has ended. May end the connection.
     void hangUp();
 
@@ -50,6 +56,9 @@ private:
     Status admit(const Hello &hello, PeerCredentials peer);
     void sendWelcome(std::uint64_t challengeAddress);
     bool deliver(Frame &frame);
+    Status lend(std::uint64_t id);
+    Status say(std::string bytes, std::shared_ptr<const SealedMemory> memory);
+    void flush();
     void refuse(const Status &reason);
     void giveBackProof();
 
@@ -61,6 +70,16 @@ private:
     std::shared_ptr<Accessor> accessor_;
     std::optional<std::uint64_t> proof_; // address of the challenge
     std::optional<Frame> waiting_;       // a message that the full inbox did not take
+
+    /// What the socket has not taken yet; a descriptor goes with the first byte.
+    struct Outgoing {
+        std::string bytes;
+        std::shared_ptr<const SealedMemory> memory;
+        std::size_t done = 0;
+    };
+
+    std::deque<Outgoing> outgoing_;
+    std::unordered_set<std::uint64_t> lent_; // memories that the peer has
     bool paused_ = false;
     bool ended_ = false; // the peer's process; what it sent before is still read
     EventLoop::TimerId deadline_ = 0;

@@ -47,22 +47,31 @@ Listener::stop() {
         process_.loop().cancelFromLoop(pause_);
         process_.loop().forgetFromLoop(socket_.get());
         socket_.reset();
-        forEachFromLoop(&Incoming::hangUp);
+        forEachFromLoop([](Incoming &connection) { connection.hangUp(); });
     });
 }
 
 void
 Listener::resume() {
-    process_.loop().call([this] { forEachFromLoop(&Incoming::resume); });
+    process_.loop().call([this] { forEachFromLoop([](Incoming &connection) { connection.resume(); }); });
 }
 
 void
-Listener::forEachFromLoop(void (Incoming::*method)()) {
-    std::vector<Incoming *> all; // the method may end its connection
+Listener::memoryEnded(std::uint64_t id) {
+    process_.loop().call([this, id] {
+        if (endpoint_->lent.find(id))
+            return; // registered again meanwhile
+        forEachFromLoop([id](Incoming &connection) { connection.memoryEnded(id); });
+    });
+}
+
+void
+Listener::forEachFromLoop(const std::function<void(Incoming &)> &work) {
+    std::vector<Incoming *> all; // the work may end its connection
     for (const auto &[raw, connection] : connections_)
         all.push_back(raw);
     for (Incoming *connection : all)
-        (connection->*method)();
+        work(*connection);
 }
 
 Status

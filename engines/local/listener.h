@@ -1,6 +1,7 @@
 // The target's side: the socket of an engine and the peers that came in through it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <unordered_map>
 
@@ -52,6 +53,9 @@ public:
     /// A connection is over; destroys it.
     void finishedFromLoop(Incoming &connection);
 
+    /// Tells peers that memory is lent no more. From any thread.
+    void memoryEnded(std::uint64_t id);
+
     /// Goes on reading messages after the inbox had been full. From any thread.
     void resume();
 
@@ -60,7 +64,7 @@ private:
              ScopedFd socket);
 
     void acceptFromLoop();
-    void forEachFromLoop(void (Incoming::*method)());
+    void forEachFromLoop(const std::function<void(Incoming &)> &work);
     Status watchSocketFromLoop();
 
     HostProcess &process_;

@@ -4,6 +4,9 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <utility>
+
+#include "util/log.h"
 
 namespace nixl::local {
 
@@ -50,11 +53,78 @@ PeerChannel::gone() const {
 
 void
 PeerChannel::onSocket(std::uint32_t events) {
-    // After the handshake the peer sends nothing; what can be read is the end of the connection.
-    if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0)
+    if ((events & ~static_cast<std::uint32_t>(EPOLLIN | EPOLLOUT)) != 0) {
         breakOff();
-    else
+        return;
+    }
+    if ((events & EPOLLIN) != 0) {
+        const Status status = readFrames();
+        if (!status.ok()) {
+            if (status.code() != NIXL_ERR_REMOTE_DISCONNECT)
+                NIXL_LOG(kWarn, "LOCAL: the connection to ", description_, " is closed: ", status.message());
+            breakOff();
+            return;
+        }
+    }
+    if ((events & EPOLLOUT) != 0)
         flushFromLoop();
+}
+
+/// After the handshake the peer speaks of its memory only, and of that only what it was asked for.
+Status
+PeerChannel::readFrames() {
+    const IoState io = reader_.readOnce(peer_.socket.get());
+    Frame frame{};
+    for (;;) {
+        const auto complete = reader_.next(frame);
+        if (!complete.ok())
+            return complete.status();
+        if (!complete.value())
+            break;
+        NIXL_RETURN_IF_ERROR(handle(frame));
+    }
+    return io == IoState::kClosed ? Status(NIXL_ERR_REMOTE_DISCONNECT, "the end of the stream") : Status();
+}
+
+Status
+PeerChannel::handle(const Frame &frame) {
+    if (frame.type == FrameType::kMemory) {
+        // One read brings the descriptors of one frame, the last one in it; none is left from before.
+        std::vector<ScopedFd> fds = std::exchange(reader_.fds, {});
+        const auto piece = decodeMemory(frame.payload);
+        if (!piece.ok())
+            return piece.status();
+        const std::size_t expected = piece.value().length > 0 ? 1 : 0;
+        if (fds.size() != expected)
+            return Status::error(NIXL_ERR_MISMATCH, "memory came with ", fds.size(),
+                                 " descriptors instead of ", expected);
+        return memory_.answered(piece.value(), expected > 0 ? std::move(fds.front()) : ScopedFd());
+    }
+    if (frame.type == FrameType::kMemoryEnded) {
+        const auto id = decodeMemoryId(frame.payload);
+        if (id.ok())
+            memory_.ended(id.value());
+        return id.status();
+    }
+    return Status::error(NIXL_ERR_MISMATCH, "a frame of type ", static_cast<unsigned>(frame.type),
+                         " is not expected now");
+}
+
+Status
+PeerChannel::askFor(std::uint64_t id, std::chrono::milliseconds patience) {
+    if (!memory_.begin(id, PeerMemory::Clock::now() + patience))
+        return {};
+    const LockGuard lock(mutex_);
+    std::string rest;
+    NIXL_RETURN_IF_ERROR(sendNow(encodeAskMemory(id), {}, rest));
+    if (!rest.empty())
+        queue(std::move(rest), nullptr);
+    return {};
+}
+
+Result<std::shared_ptr<const PeerMapping>>
+PeerChannel::mapping(std::uint64_t id, std::chrono::milliseconds patience) {
+    return memory_.await(id, patience);
 }
 
 void
@@ -68,6 +138,7 @@ PeerChannel::breakOff() {
         unsent.swap(queue_);
         queuedBytes_ = 0;
     }
+    memory_.close();
     room_.notifyAll();
     for (auto &message : unsent)
         if (message.sent)
@@ -80,21 +151,20 @@ PeerChannel::fits(std::size_t bytes) const {
 }
 
 Status
-PeerChannel::sendNow(std::string_view message, std::string &rest) {
+PeerChannel::sendNow(std::string_view header, std::string_view payload, std::string &rest) {
     if (broken_ || closed_ || !peer_.life.alive())
         return gone();
-    const std::string header = frameHeader(FrameType::kNotification, message.size());
     std::size_t done = 0;
     if (queue_.empty()) {
-        const IoResult result = sendSome(peer_.socket.get(), std::array{std::string_view(header), message});
+        const IoResult result = sendSome(peer_.socket.get(), std::array{header, payload});
         if (result.state == IoState::kClosed)
             return gone();
         done = result.bytes;
     }
     if (done < header.size())
-        rest = header.substr(done).append(message);
+        rest.append(header.substr(done)).append(payload);
     else
-        rest = message.substr(done - header.size());
+        rest = payload.substr(done - header.size());
     return {};
 }
 
@@ -115,7 +185,7 @@ PeerChannel::send(std::string_view message, std::chrono::milliseconds patience) 
         return Status::error(NIXL_ERR_NOT_ALLOWED, description_,
                              " does not read its notifications: ", queuedBytes_, " bytes wait");
     std::string rest;
-    NIXL_RETURN_IF_ERROR(sendNow(message, rest));
+    NIXL_RETURN_IF_ERROR(sendNow(frameHeader(FrameType::kNotification, message.size()), message, rest));
     if (!rest.empty())
         queue(std::move(rest), nullptr);
     return {};
@@ -128,7 +198,7 @@ PeerChannel::sendThen(std::string_view message, Sent sent) {
         const LockGuard lock(mutex_);
         const bool room = fits(message.size());
         std::string rest;
-        result = sendNow(message, rest);
+        result = sendNow(frameHeader(FrameType::kNotification, message.size()), message, rest);
         if (result.ok() && !rest.empty()) {
             if (!room) {
                 queue(std::move(rest), std::move(sent));

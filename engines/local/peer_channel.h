@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engines/local/handshake.h"
+#include "engines/local/peer_memory.h"
 #include "engines/local/settings.h"
 #include "util/event_loop.h"
 #include "util/mutex.h"
@@ -68,6 +69,14 @@ public:
     /// while that is short.
     void sendThen(std::string_view message, Sent sent);
 
+    /// Asks the peer for memory that its table names, unless that was done. The peer has `patience` to
+    /// answer.
+    Status askFor(std::uint64_t id, std::chrono::milliseconds patience);
+
+    /// Memory that was asked for, mapped. Waits for the answer within the time the peer has, at most
+    /// `patience`. An error says why it is not mapped.
+    Result<std::shared_ptr<const PeerMapping>> mapping(std::uint64_t id, std::chrono::milliseconds patience);
+
     /// Ends the connection; messages on their way get `patience` to leave. The peer then knows that we copy
     /// no more. REQUIRES: no copy is under way or follows.
     void close(std::chrono::milliseconds patience);
@@ -84,9 +93,12 @@ private:
     Status watchFromLoop();
     void onSocket(std::uint32_t events);
     void flushFromLoop();
+    Status readFrames();
+    Status handle(const Frame &frame);
     void breakOff();
     /// Sends what fits now; `rest` is what does not. NIXL_ERR_REMOTE_DISCONNECT: the channel is at its end.
-    Status sendNow(std::string_view message, std::string &rest) NIXL_REQUIRES(mutex_);
+    Status sendNow(std::string_view header, std::string_view payload, std::string &rest)
+        NIXL_REQUIRES(mutex_);
     void queue(std::string rest, Sent sent) NIXL_REQUIRES(mutex_);
     bool fits(std::size_t bytes) const NIXL_REQUIRES(mutex_);
 
@@ -94,6 +106,8 @@ private:
     const Acquaintance peer_;
     const std::string description_;
     std::atomic<bool> broken_{false};
+    PeerMemory memory_;
+    FrameReader reader_; // of the loop
 
     Mutex mutex_;
     ConditionVariable room_; // the queue became shorter, or the channel broke

@@ -202,6 +202,42 @@ encodeRefuse(std::string_view reason) {
     return frame(FrameType::kRefuse, std::string(reason));
 }
 
+std::string
+encodeAskMemory(std::uint64_t id) {
+    return frame(FrameType::kAskMemory, Writer().add(id).take());
+}
+
+std::string
+encodeMemory(const LentPiece &piece) {
+    return frame(FrameType::kMemory,
+                 Writer().add(piece.id).add(piece.address).add(piece.length).add(piece.offset).take());
+}
+
+std::string
+encodeMemoryEnded(std::uint64_t id) {
+    return frame(FrameType::kMemoryEnded, Writer().add(id).take());
+}
+
+Result<std::uint64_t>
+decodeMemoryId(std::string_view payload) {
+    std::uint64_t id = 0;
+    Reader reader(payload);
+    if (!reader.get(id).complete() || id == 0)
+        return Status::error(NIXL_ERR_MISMATCH, "malformed name of memory, ", payload.size(), " bytes");
+    return id;
+}
+
+Result<LentPiece>
+decodeMemory(std::string_view payload) {
+    LentPiece piece;
+    Reader reader(payload);
+    reader.get(piece.id).get(piece.address).get(piece.length).get(piece.offset);
+    if (!reader.complete() || piece.id == 0 || piece.address + piece.length < piece.address)
+        return Status::error(NIXL_ERR_MISMATCH, "malformed description of memory, ", payload.size(),
+                             " bytes");
+    return piece;
+}
+
 IoState
 FrameReader::readOnce(int socket) {
     if (start_ > 0 && start_ >= buffer_.size() / 2) {

@@ -51,6 +51,9 @@ enum class FrameType : std::uint16_t {
     kReady = 3,        ///< initiator: the target is who it seems to be
     kNotification = 4, ///< initiator: a message
     kRefuse = 5,       ///< target: why not; it closes
+    kAskMemory = 6,    ///< initiator: wants to map memory that the region table names
+    kMemory = 7,       ///< target: that memory, with its descriptor, or that there is none
+    kMemoryEnded = 8,  ///< target: no registration lies in that memory any more
 };
 
 inline constexpr std::size_t kHeaderBytes = 16;
@@ -75,16 +78,33 @@ struct Welcome {
     std::string agent;
 };
 
+/// Memory that a target lends.
+struct LentPiece {
+    std::uint64_t id = 0;
+    std::uint64_t address = 0; ///< in the target
+    std::uint64_t length = 0;  ///< 0: there is no such memory, and no descriptor comes
+    std::uint64_t offset = 0;  ///< in the file
+};
+
+/// Most memories that are lent over one connection at a time.
+inline constexpr std::size_t kMostLent = 1024;
+
 std::string frameHeader(FrameType type, std::uint64_t length);
 
 /// Whole frames.
 std::string encodeHello(const Hello &hello);
 std::string encodeWelcome(const Welcome &welcome);
 std::string encodeRefuse(std::string_view reason);
+std::string encodeAskMemory(std::uint64_t id);
+std::string encodeMemory(const LentPiece &piece);
+std::string encodeMemoryEnded(std::uint64_t id);
 
 /// Payloads. NIXL_ERR_MISMATCH: malformed.
 Result<Hello> decodeHello(std::string_view payload);
 Result<Welcome> decodeWelcome(std::string_view payload);
+/// Of kAskMemory and kMemoryEnded.
+Result<std::uint64_t> decodeMemoryId(std::string_view payload);
+Result<LentPiece> decodeMemory(std::string_view payload);
 
 struct Frame {
     FrameType type;

@@ -1,7 +1,5 @@
 #include "engines/local/region_table.h"
 
-#include "util/random.h"
-
 namespace nixl::local {
 
 Result<RegionTable>
@@ -16,9 +14,10 @@ RegionTable::create() {
 
 Result<RegionKey>
 RegionTable::add(MemoryRange memory) {
-    RegionKey key{0, randomKey()};
+    RegionKey key;
     {
         const LockGuard lock(mutex_);
+        key.key = keys_.next();
         if (!free_.empty()) {
             key.slot = free_.back();
             free_.pop_back();
@@ -32,6 +31,7 @@ RegionTable::add(MemoryRange memory) {
     TableLayout::Slot &slot = layout().slots[key.slot];
     slot.address.store(memory.address, std::memory_order_relaxed);
     slot.length.store(memory.length, std::memory_order_relaxed);
+    slot.sealed.store(memory.sealed, std::memory_order_relaxed);
     slot.key.store(key.key, std::memory_order_seq_cst);
     return key;
 }

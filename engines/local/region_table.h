@@ -9,6 +9,7 @@
 
 #include "util/mapped_region.h"
 #include "util/mutex.h"
+#include "util/random.h"
 #include "util/status.h"
 
 namespace nixl::local {
@@ -23,13 +24,13 @@ struct RegionKey {
 struct TableLayout {
     static constexpr std::uint32_t kSlots = 1U << 20;
 
-    /// Address and length are written before the key, and stay while somebody holds a mark that was set
+    /// The others are written before the key, and stay while somebody holds a mark that was set
     /// before the key was seen.
     struct Slot {
         std::atomic<std::uint64_t> key; ///< 0: no registration
         std::atomic<std::uint64_t> address;
         std::atomic<std::uint64_t> length;
-        std::uint64_t reserved;
+        std::atomic<std::uint64_t> sealed; ///< name of the memory it lies in, if peers can map that; else 0
     };
 
     std::atomic<std::uint64_t> open; ///< 1 while the engine lives
@@ -41,6 +42,7 @@ struct TableLayout {
 struct MemoryRange {
     std::uint64_t address = 0;
     std::uint64_t length = 0;
+    std::uint64_t sealed = 0; ///< the memory it lies in, as its owner lends it (lent_memory.h); 0: not lent
 
     bool
     covers(std::uint64_t from, std::uint64_t bytes) const {
@@ -68,7 +70,8 @@ public:
         if (slot.key.load(std::memory_order_seq_cst) != key.key)
             return std::nullopt;
         return MemoryRange{slot.address.load(std::memory_order_relaxed),
-                           slot.length.load(std::memory_order_relaxed)};
+                           slot.length.load(std::memory_order_relaxed),
+                           slot.sealed.load(std::memory_order_relaxed)};
     }
 
 private:
@@ -116,6 +119,7 @@ private:
     Mutex mutex_;
     std::uint32_t used_ NIXL_GUARDED_BY(mutex_) = 0; // slots from here on were never used
     std::vector<std::uint32_t> free_ NIXL_GUARDED_BY(mutex_);
+    RandomKeys keys_ NIXL_GUARDED_BY(mutex_){SIZE_MAX}; // a forked child registers nothing in this table
 };
 
 /// A peer's table, mapped for reading.

@@ -8,9 +8,10 @@
 namespace nixl::local {
 
 struct OwnRegion : LocalRegion {
-    explicit OwnRegion(RegionKey name) : key(name) {}
+    OwnRegion(RegionKey name, std::uint64_t lentMemory) : key(name), lent(lentMemory) {}
 
-    const RegionKey key; ///< in the table of this engine
+    const RegionKey key;      ///< in the table of this engine
+    const std::uint64_t lent; ///< memory that it lies in and that peers can map; 0: none
 };
 
 struct PeerRegion : RemoteRegion {

@@ -11,9 +11,10 @@ checkMessageSize(std::size_t bytes, const Settings &settings) {
 }
 
 LocalRequest::LocalRequest(HostProcess &process, std::shared_ptr<Endpoint> self, const Settings &settings,
-                           const TransferSpec &spec, BatchPlan plan, LocalPeer *peer)
+                           const TransferSpec &spec, BatchPlan plan, LocalPeer *peer, Reach reach)
     : process_(process), self_(std::move(self)), settings_(settings), peer_(peer),
-      transfer_(std::make_shared<Transfer>(process, self_, spec, std::move(plan))) {}
+      path_(std::move(reach.path)), transfer_(std::make_shared<Transfer>(
+                                        process, self_, spec, std::move(plan), std::move(reach.mappings))) {}
 
 LocalRequest::~LocalRequest() {
     if (guard_.inherited())

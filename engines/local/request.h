@@ -5,6 +5,7 @@
 
 #include "engine/engine.h"
 #include "engines/local/peer.h"
+#include "engines/local/reach.h"
 #include "engines/local/settings.h"
 #include "engines/local/transfer.h"
 #include "util/fork_guard.h"
@@ -18,8 +19,13 @@ class LocalRequest : public EngineRequest {
 public:
     /// `peer` is nullptr for the agent itself.
     LocalRequest(HostProcess &process, std::shared_ptr<Endpoint> self, const Settings &settings,
-                 const TransferSpec &spec, BatchPlan plan, LocalPeer *peer);
+                 const TransferSpec &spec, BatchPlan plan, LocalPeer *peer, Reach reach);
     ~LocalRequest() override;
+
+    std::optional<Path>
+    path() const override {
+        return path_;
+    }
 
     Progress post(const std::optional<std::string> &notification) override;
     Progress check() override;
@@ -32,6 +38,7 @@ private:
     const std::shared_ptr<Endpoint> self_;
     const Settings settings_;
     LocalPeer *const peer_;
+    const Path path_;
     std::shared_ptr<Transfer> transfer_;
     const ForkGuard guard_;
 };

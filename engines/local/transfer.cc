@@ -43,8 +43,9 @@ deliverWithin(const Endpoint &from, Endpoint &to, std::string message) {
 }
 
 Transfer::Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec,
-                   BatchPlan plan)
-    : process_(process), self_(std::move(self)), spec_(spec), plan_(std::move(plan)) {}
+                   BatchPlan plan, std::vector<std::weak_ptr<const PeerMapping>> mappings)
+    : process_(process), self_(std::move(self)), spec_(spec), plan_(std::move(plan)),
+      known_(std::move(mappings)), mappings_(known_.size()) {}
 
 bool
 Transfer::small() const {
@@ -57,10 +58,21 @@ Transfer::start(const Lane &lane, const std::optional<std::string> &message) {
     phase_ = Phase::kCopying;
     ++run_;
     lane_ = lane;
+    takeMappings();
     message_ = message;
     next_ = 0;
     stop_ = false;
     outcome_ = Status();
+}
+
+/// For a run. If one has ended meanwhile, the run goes another way, or finds that its registration is gone.
+void
+Transfer::takeMappings() {
+    mapped_ = !known_.empty();
+    for (std::size_t i = 0; i < known_.size(); ++i) {
+        mappings_[i] = known_[i].lock();
+        mapped_ = mapped_ && mappings_[i];
+    }
 }
 
 void
@@ -82,16 +94,19 @@ Transfer::claim() {
 void
 Transfer::run(std::size_t batch) {
     Lane lane;
+    Mappings mappings;
     {
         const LockGuard lock(mutex_);
         lane = lane_;
+        if (mapped_)
+            mappings = mappings_;
     }
-    batchEnded(copy(batch, lane));
+    batchEnded(copy(batch, lane, mappings));
 }
 
 /// The protocol of marks.h: first the marks, then the look at keys and life, then the copy.
 Status
-Transfer::copy(std::size_t batch, const Lane &lane) const {
+Transfer::copy(std::size_t batch, const Lane &lane, Mappings mappings) const {
     const MarkGuard ours(process_.marks());
     std::optional<MarkGuard> theirs;
     if (lane.channel)
@@ -99,8 +114,9 @@ Transfer::copy(std::size_t batch, const Lane &lane) const {
     NIXL_RETURN_IF_ERROR(lane.alive());
 
     Pieces pieces;
-    NIXL_RETURN_IF_ERROR(collect(batch, lane, pieces));
-    const auto fault = copyPieces(lane.pid(), spec_.operation, std::span(pieces.local.data(), pieces.count),
+    NIXL_RETURN_IF_ERROR(collect(batch, lane, mappings, pieces));
+    const pid_t pid = mappings.empty() ? lane.pid() : 0;
+    const auto fault = copyPieces(pid, spec_.operation, std::span(pieces.local.data(), pieces.count),
                                   std::span(pieces.remote.data(), pieces.count));
     if (!fault)
         return {};
@@ -113,7 +129,7 @@ Transfer::copy(std::size_t batch, const Lane &lane) const {
 
 /// Fills in the pieces of a batch whose blocks lie in memory that is registered on both sides.
 Status
-Transfer::collect(std::size_t batch, const Lane &lane, Pieces &pieces) const {
+Transfer::collect(std::size_t batch, const Lane &lane, Mappings mappings, Pieces &pieces) const {
     const BlockPosition start = plan_.start(batch);
     const BlockPosition end = plan_.start(batch + 1);
     const TableView remoteTable = lane.table();
@@ -138,7 +154,15 @@ Transfer::collect(std::size_t batch, const Lane &lane, Pieces &pieces) const {
         const std::uint64_t from = i == start.block ? start.offset : 0;
         const std::uint64_t to = i == end.block ? end.offset : block.length;
         pieces.local[pieces.count] = piece(block.local + from, to - from);
-        pieces.remote[pieces.count] = piece(block.remote + from, to - from);
+        std::uint64_t remoteAddress = block.remote + from;
+        if (!mappings.empty()) {
+            const std::byte *here = mappings[block.remoteRegion]->find(remoteAddress, to - from);
+            if (here == nullptr)
+                return Status::error(NIXL_ERR_MISMATCH, "block ", i, ": the memory at ", Hex{block.remote},
+                                     " of ", lane.description(), " is not in the memory that it lends");
+            remoteAddress = reinterpret_cast<std::uint64_t>(here);
+        }
+        pieces.remote[pieces.count] = piece(remoteAddress, to - from);
         ++pieces.count;
     }
     return {};
@@ -220,6 +244,8 @@ Transfer::told(std::uint64_t run, const Status &status) {
 void
 Transfer::finish(Status outcome) {
     phase_ = Phase::kTerminal;
+    for (auto &mapping : mappings_)
+        mapping.reset();
     outcome_ = std::move(outcome);
     endTime_ = std::chrono::steady_clock::now();
     ended_.notifyAll();

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "engines/local/batch_plan.h"
@@ -31,8 +33,12 @@ Status deliverWithin(const Endpoint &from, Endpoint &to, std::string message);
 /// again.
 class Transfer : public CopyJob, public std::enable_shared_from_this<Transfer> {
 public:
-    /// What `spec` points to is valid while the transfer runs.
-    Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec, BatchPlan plan);
+    /// Where the remote regions are mapped here; empty: they are not, or in this process anyway.
+    using Mappings = std::span<const std::shared_ptr<const PeerMapping>>;
+
+    /// What `spec` points to is valid while the transfer runs. `mappings` as in Reach.
+    Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec, BatchPlan plan,
+             std::vector<std::weak_ptr<const PeerMapping>> mappings);
 
     std::size_t
     batchCount() const {
@@ -61,8 +67,9 @@ private:
 
     struct Pieces;
 
-    Status copy(std::size_t batch, const Lane &lane) const;
-    Status collect(std::size_t batch, const Lane &lane, Pieces &pieces) const;
+    Status copy(std::size_t batch, const Lane &lane, Mappings mappings) const;
+    Status collect(std::size_t batch, const Lane &lane, Mappings mappings, Pieces &pieces) const;
+    void takeMappings() NIXL_REQUIRES(mutex_);
     Status explainFault(const CopyFault &fault, const Block &block, std::size_t index, std::uint64_t offset,
                         const Lane &lane) const;
     void batchEnded(const Status &status);
@@ -74,6 +81,7 @@ private:
     const std::shared_ptr<Endpoint> self_;
     const TransferSpec spec_;
     const BatchPlan plan_;
+    const std::vector<std::weak_ptr<const PeerMapping>> known_;
 
     mutable Mutex mutex_;
     ConditionVariable ended_; // a batch or the transfer
@@ -81,6 +89,10 @@ private:
     std::uint64_t
         run_ NIXL_GUARDED_BY(mutex_) = 0; // counts starts, so that a late answer does not end another run
     Lane lane_ NIXL_GUARDED_BY(mutex_);
+    /// Held during a run, so that what ends meanwhile stays mapped; it changes only while no batch is under
+    /// way.
+    std::vector<std::shared_ptr<const PeerMapping>> mappings_ NIXL_GUARDED_BY(mutex_);
+    bool mapped_ NIXL_GUARDED_BY(mutex_) = false;
     std::optional<std::string> message_ NIXL_GUARDED_BY(mutex_);
     std::size_t next_ NIXL_GUARDED_BY(mutex_) = 0;
     std::size_t underWay_ NIXL_GUARDED_BY(mutex_) = 0;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "engines/ucx/log_route.h"
 #include "util/log.h"
 
 namespace nixl::ucx {
@@ -30,13 +31,13 @@ public:
         param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         param.cb.send = [](void *request, ucs_status_t status, void *greeting) {
             auto *self = static_cast<Greeting *>(greeting);
-            self->conclude(status);
+            self->conclude(status, false);
             self->connection_->worker().api().request_free(request);
         };
         param.user_data = this;
         void *request = connection_->worker().api().ep_flush_nbx(connection_->endpoint(), &param);
         if (!UCS_PTR_IS_PTR(request))
-            conclude(UCS_PTR_STATUS(request));
+            conclude(UCS_PTR_STATUS(request), true);
     }
 
     bool
@@ -54,12 +55,10 @@ private:
     ~Greeting() override = default;
 
     void
-    conclude(ucs_status_t status) {
+    conclude(ucs_status_t status, bool posting) {
         over_ = true;
-        if (status == UCS_OK)
-            return;
-        connection_->report(opening_, status);
-        outcome_ = connection_->failure();
+        if (status != UCS_OK)
+            outcome_ = connection_->report(opening_, status, posting);
     }
 
     const std::shared_ptr<Connection> connection_;
@@ -67,6 +66,43 @@ private:
     std::uint64_t opening_ = 0;
     bool over_ = false;
     Status outcome_;
+};
+
+/// Whether whatever goes on over these transports comes with an event of the worker. Copies by the kernel
+/// (cma) and through shared memory are made when the worker is driven.
+bool
+tellTheirEvents(const std::vector<std::string> &transports) {
+    return std::all_of(transports.begin(), transports.end(), [](const std::string &transport) {
+        return transport.rfind("tcp/", 0) == 0 || transport.rfind("rc", 0) == 0 ||
+               transport.rfind("dc", 0) == 0;
+    });
+}
+
+/// The close of an endpoint, which goes on after its connection is gone. Deletes itself when it is over.
+class Closing : public Operation {
+public:
+    explicit Closing(const Api &api) : api_(api) {}
+
+    static void
+    onClosed(void *request, ucs_status_t, void *closing) {
+        auto *self = static_cast<Closing *>(closing);
+        self->over_ = true;
+        self->api_.request_free(request);
+    }
+
+    bool
+    over() const override {
+        return over_;
+    }
+
+    void
+    ended() override {
+        delete this;
+    }
+
+private:
+    const Api &api_;
+    bool over_ = false;
 };
 
 } // namespace
@@ -91,25 +127,44 @@ Connection::open() {
     }
     ++opening_;
     broken_ = {};
+    forgetUcxMessage();
     const ucs_status_t status = worker_.api().ep_create(worker_.handle(), &params, &endpoint_);
     if (status != UCS_OK) {
         endpoint_ = nullptr;
-        return worker_.context().failed(concat("no way to '", peerName_, "': ucp_ep_create"), status);
+        const std::string words = takeUcxMessage();
+        // That no transport leads there is a matter of settings; the peer may be alive and well.
+        if (status == UCS_ERR_UNREACHABLE && words.find("transport to") != std::string::npos)
+            return Status::error(NIXL_ERR_BACKEND, "no transport in common with '", peerName_, "': ", words);
+        return failed(status, words);
     }
+    if (const auto names = transports(); !names.ok() || !tellTheirEvents(names.value()))
+        worker_.expectSilence();
     return opening_;
 }
 
-void
-Connection::report(std::uint64_t opening, ucs_status_t status) {
-    if (opening == opening_ && endpoint_ != nullptr)
-        breakWith(status);
+Status
+Connection::report(std::uint64_t opening, ucs_status_t status, bool posting) {
+    if (opening != opening_ || endpoint_ == nullptr)
+        return failed(status, "");
+    if (posting && !meansDisconnected(status) && broken_.ok())
+        return failed(status, "");
+    breakWith(status);
+    return failure();
+}
+
+/// What a status says about this connection.
+Status
+Connection::failed(ucs_status_t status, const std::string &words) const {
+    return Status::error(meansDisconnected(status) ? NIXL_ERR_REMOTE_DISCONNECT : NIXL_ERR_BACKEND,
+                         "the connection to '", peerName_, "': ", worker_.api().status_string(status),
+                         words.empty() ? "" : concat(" (", words, ")"));
 }
 
 Status
 Connection::failure() const {
-    return broken_.ok() ? Status::error(NIXL_ERR_REMOTE_DISCONNECT, "the connection to '", peerName_,
-                                        "' was closed")
-                        : broken_;
+    return broken_.ok()
+               ? Status::error(NIXL_ERR_REMOTE_DISCONNECT, "the connection to '", peerName_, "' was closed")
+               : broken_;
 }
 
 void
@@ -123,7 +178,7 @@ void
 Connection::breakWith(ucs_status_t status) {
     if (!broken_.ok())
         return;
-    broken_ = worker_.context().failed(concat("the connection to '", peerName_, "'"), status);
+    broken_ = failed(status, "");
     NIXL_LOG(kDebug, "UCX: worker ", worker_.index(), ": ", broken_.message());
 }
 
@@ -131,14 +186,22 @@ void
 Connection::close(bool force) {
     if (endpoint_ == nullptr)
         return;
+    auto *closing = new Closing(worker_.api());
     ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    param.flags = force || !broken_.ok() ? UCP_EP_CLOSE_FLAG_FORCE : 0;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    // Without error handling UCX knows no force.
+    param.flags = errorHandling_ && (force || !broken_.ok()) ? UCP_EP_CLOSE_FLAG_FORCE : 0;
+    param.cb.send = Closing::onClosed;
+    param.user_data = closing;
     void *request = worker_.api().ep_close_nbx(endpoint_, &param);
-    // Given back now, it frees itself when the close is done.
-    if (UCS_PTR_IS_PTR(request))
-        worker_.api().request_free(request);
     endpoint_ = nullptr;
+    if (UCS_PTR_IS_ERR(request))
+        NIXL_LOG(kInfo, "UCX: closing the connection to '", peerName_,
+                 "': ", worker_.api().status_string(UCS_PTR_STATUS(request)));
+    if (UCS_PTR_IS_PTR(request))
+        worker_.add(*closing);
+    else
+        delete closing;
 }
 
 void

@@ -16,9 +16,10 @@ namespace nixl::ucx {
 /// Opened at first use, and again after it broke: whoever works on it remembers which opening that was.
 /// Everything REQUIRES the worker's lock, unless it says otherwise.
 ///
-/// UCX 1.22 crashes if a put or get is posted to an endpoint that has failed. It tells of a failure from within
-/// ucp_worker_progress or a post, by the error handler or by an error of an operation, whichever comes first. So
-/// nothing is posted from within a callback, and after either of them nothing at all until the endpoint is new.
+/// UCX 1.22 crashes if a put or get is posted to an endpoint that has failed. It tells of a failure from
+/// within ucp_worker_progress or a post, by the error handler or by an error of an operation, whichever comes
+/// first. So nothing is posted from within a callback, and after either of them nothing at all until the
+/// endpoint is new.
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
     /// `address`: a checked worker address.
@@ -42,14 +43,16 @@ public:
         return endpoint_;
     }
 
-    /// Tells that an operation of opening number `opening` failed.
-    void report(std::uint64_t opening, ucs_status_t status);
+    /// Takes in that an operation of opening number `opening` ended with an error, and returns what that
+    /// means for it. The opening stands no more, unless `posting`, the error is one of posting, is this
+    /// side's alone: closing a healthy connection would leave the peer's transfers waiting for ever.
+    Status report(std::uint64_t opening, ucs_status_t status, bool posting);
 
     /// Why the last opening does not stand.
     Status failure() const;
 
-    /// Closes. With `force`, at once, and everything under way on it ends with an error; otherwise after what is
-    /// under way, as the worker is driven on.
+    /// Closes. With `force`, at once, and everything under way on it ends with an error; otherwise after what
+    /// is under way, as the worker is driven on.
     void close(bool force);
 
     /// Opens, and calls `done` (without locks) once the peer has answered or cannot be reached. Never fails:
@@ -83,6 +86,7 @@ public:
 private:
     static void onError(void *connection, ucp_ep_h endpoint, ucs_status_t status);
     void breakWith(ucs_status_t status);
+    Status failed(ucs_status_t status, const std::string &words) const;
 
     ProgressWorker &worker_;
     const std::string peerName_;

@@ -61,16 +61,23 @@ meansDisconnected(ucs_status_t status) {
     }
 }
 
+void
+forgetUcxMessage() {
+    (void)takeUcxMessage();
+}
+
 Result<std::unique_ptr<Context>>
 Context::create(std::shared_ptr<const Library> library, const Settings &settings, bool wakeup) {
     const Api &api = library->api();
     Config config(api);
+    forgetUcxMessage();
     ucs_status_t status = config.read();
     if (status != UCS_OK)
-        return Status::error(NIXL_ERR_BACKEND,
+        return Status::error(NIXL_ERR_INVALID_PARAM,
                              "UCX does not accept its environment: ", api.status_string(status), " ",
                              takeUcxMessage());
     for (const Override &change : settings.overrides) {
+        forgetUcxMessage();
         status = config.set(change.name, change.value);
         if (status == UCS_OK)
             continue;
@@ -93,6 +100,7 @@ Context::create(std::shared_ptr<const Library> library, const Settings &settings
         params.features |= UCP_FEATURE_WAKEUP;
     params.mt_workers_shared = 1; // regions are made and ended by any thread
     ucp_context_h handle = nullptr;
+    forgetUcxMessage();
     status = api.init_version(kMinimumMajor, kMinimumMinor, &params, config.get(), &handle);
     if (status != UCS_OK)
         return Status::error(NIXL_ERR_BACKEND, "UCX ", library->version(), " (", library->path(),
@@ -123,9 +131,8 @@ Context::knowsDeviceMemory() const {
 Status
 Context::failed(const std::string &call, ucs_status_t status) const {
     const std::string words = takeUcxMessage();
-    return Status::error(meansDisconnected(status) ? NIXL_ERR_REMOTE_DISCONNECT : NIXL_ERR_BACKEND, call,
-                         ": ", api().status_string(status), words.empty() ? "" : " (", words,
-                         words.empty() ? "" : ")");
+    return Status::error(NIXL_ERR_BACKEND, call, ": ", api().status_string(status), words.empty() ? "" : " (",
+                         words, words.empty() ? "" : ")");
 }
 
 } // namespace nixl::ucx

@@ -45,7 +45,8 @@ public:
     /// Whether UCX tells device memory from host memory here.
     bool knowsDeviceMemory() const;
 
-    /// An error of a call, with UCX's words for it.
+    /// An error of a call that concerns no peer: NIXL_ERR_BACKEND, with UCX's words for it. To be told of
+    /// this call and no earlier one, forget what was said before it.
     Status failed(const std::string &call, ucs_status_t status) const;
 
 private:
@@ -57,7 +58,10 @@ private:
     const std::uint64_t memoryTypes_; // bits of ucs_memory_type_t
 };
 
-/// Whether a status means that the other end is not there (any more).
+/// Whether the status of an operation on an endpoint means that the other end is not there (any more).
 bool meansDisconnected(ucs_status_t status);
+
+/// Forgets what UCX said on this thread.
+void forgetUcxMessage();
 
 } // namespace nixl::ucx

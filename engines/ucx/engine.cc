@@ -17,6 +17,8 @@ namespace {
 /// Bytes of messages to one peer that UCX has not taken over, before the next has to wait, and how long.
 constexpr std::uint64_t kPendingLimit = std::uint64_t{64} << 20;
 constexpr std::chrono::seconds kRoomTimeout{1};
+/// How long the end of an engine waits for messages that are on their way.
+constexpr std::chrono::seconds kDrainTimeout{1};
 /// How long connecting waits for an answer.
 constexpr std::chrono::seconds kAnswerTimeout{1};
 
@@ -27,8 +29,8 @@ struct Cost {
     double perBlockUs;
 };
 
-/// Measured on loopback: puts that the peer's UCX carries out, and copies by the kernel, one call a block. UCX's
-/// own figures for these are off by orders of magnitude, in both directions.
+/// Measured on loopback: puts that the peer's UCX carries out, and copies by the kernel, one call a block.
+/// UCX's own figures for these are off by orders of magnitude, in both directions.
 constexpr Cost kEmulated{30, 1000, 1};
 constexpr Cost kKernelCopy{5, 4000, 2};
 
@@ -45,7 +47,8 @@ anyBegins(const std::vector<std::string> &transports, std::initializer_list<std:
 
 /// `smallUs` and `largeUs` are what UCX expects of 64 bytes and of 1 MiB.
 Cost
-costOf(const std::vector<std::string> &transports, std::optional<double> smallUs, std::optional<double> largeUs) {
+costOf(const std::vector<std::string> &transports, std::optional<double> smallUs,
+       std::optional<double> largeUs) {
     if (anyBegins(transports, {"rc", "dc", "gga", "srd", "cuda_ipc", "rocm_ipc"}) && smallUs && largeUs &&
         *largeUs > *smallUs)
         return {*smallUs + 3, (1 << 20) / (*largeUs - *smallUs), std::max(*smallUs / 4, 0.3)};
@@ -75,11 +78,8 @@ UcxEngine::UcxEngine(const EngineConfig &config, Settings settings)
       onActivity_(config.onActivity) {}
 
 Result<std::unique_ptr<Engine>>
-UcxEngine::create(const EngineConfig &config, std::shared_ptr<const Library> library) {
-    auto settings = parseSettings(config.params);
-    if (!settings.ok())
-        return settings.status();
-    std::unique_ptr<UcxEngine> engine(new UcxEngine(config, std::move(settings).value()));
+UcxEngine::create(const EngineConfig &config, Settings settings, std::shared_ptr<const Library> library) {
+    std::unique_ptr<UcxEngine> engine(new UcxEngine(config, std::move(settings)));
     NIXL_RETURN_IF_ERROR(engine->start(std::move(library), config.progressThread));
     return std::unique_ptr<Engine>(std::move(engine));
 }
@@ -104,11 +104,14 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
         addresses.push_back(std::move(address).value());
     }
     address_ = addresses.front();
-    self_ = std::make_unique<UcxPeer>(workers_, agentName_, PeerSettings{std::move(addresses), 0, false, true});
+    self_ =
+        std::make_unique<UcxPeer>(workers_, agentName_, PeerSettings{std::move(addresses), 0, false, true});
     NIXL_RETURN_IF_ERROR(inbox_->receiveFrom(*workers_.front()));
     capabilities_ = {{DRAM_SEG}, true, true, true};
     if (context_->knowsDeviceMemory())
         capabilities_.memories.push_back(VRAM_SEG);
+    else
+        capabilities_.refused.emplace_back(VRAM_SEG, noDeviceMemory());
     for (const auto &worker : workers_) {
         const bool dedicated = worker->index() >= settings_.workers - settings_.threads;
         if (progressThread || dedicated)
@@ -118,10 +121,30 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
 }
 
 UcxEngine::~UcxEngine() {
+    self_.reset();
+    drain();
     for (const auto &worker : workers_)
         worker->stopThread();
-    self_.reset();
     workers_.clear();
+}
+
+/// What is left are messages, and closes that wait for them.
+void
+UcxEngine::drain() {
+    const auto underWay = [this] {
+        std::size_t count = 0;
+        for (const auto &worker : workers_)
+            count += worker->operations();
+        return count;
+    };
+    const auto limit = std::chrono::steady_clock::now() + kDrainTimeout;
+    while (underWay() > 0 && std::chrono::steady_clock::now() < limit) {
+        driveAll();
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    if (const std::size_t left = underWay(); left > 0)
+        NIXL_LOG(kWarn, "UCX: agent '", agentName_, "' ends while ", left,
+                 " messages or closes are on their way to peers that take nothing; they are lost");
 }
 
 const Capabilities &
@@ -129,9 +152,10 @@ UcxEngine::capabilities() const {
     return capabilities_;
 }
 
-std::optional<std::string>
-UcxEngine::hostLaneLimit(HostLane lane) const {
-    return ucx::hostLaneLimit(lane, settings_.transports);
+std::string
+UcxEngine::noDeviceMemory() const {
+    return concat("UCX ", context_->library().version(), " (", context_->library().path(),
+                  ") does not reach device memory (VRAM_SEG) on this host");
 }
 
 Status
@@ -140,8 +164,7 @@ UcxEngine::checkMemory(nixl_mem_t memory) const {
     if (std::find(memories.begin(), memories.end(), memory) != memories.end())
         return {};
     if (memory == VRAM_SEG)
-        return Status::error(NIXL_ERR_NOT_SUPPORTED, "UCX ", context_->library().version(), " (",
-                             context_->library().path(), ") does not reach device memory (VRAM_SEG) on this host");
+        return Status(NIXL_ERR_NOT_SUPPORTED, noDeviceMemory());
     return Status::error(NIXL_ERR_NOT_SUPPORTED, "UCX does not take ", nixlEnumStrings::memTypeStr(memory));
 }
 
@@ -188,7 +211,8 @@ UcxEngine::loadPeer(const std::string &name, std::string_view info) {
     return std::shared_ptr<Peer>(new UcxPeer(workers_, name, std::move(how)));
 }
 
-/// Connects all workers. A peer that does not answer in time is no error: its program may make no progress now.
+/// Connects all workers. A peer that does not answer in time is no error: its program may make no progress
+/// now.
 Status
 UcxEngine::connect(Peer &peer) {
     struct Answers {
@@ -197,6 +221,7 @@ UcxEngine::connect(Peer &peer) {
         std::size_t missing NIXL_GUARDED_BY(mutex) = 0;
         Status failure NIXL_GUARDED_BY(mutex);
     };
+
     auto &known = static_cast<UcxPeer &>(peer);
     const auto answers = std::make_shared<Answers>(); // answers may come after the wait
     answers->missing = workers_.size();
@@ -260,9 +285,11 @@ UcxEngine::pathOf(UcxPeer &peer) const {
         path.lane += (path.lane.empty() ? "" : "+") + transport;
     if (path.lane.empty())
         path.lane = "unknown transport";
-    path.reason = concat("UCX ", context_->library().version(), " chose it for this peer");
-    path.peerTakesPart = !anyBegins(transports, {"rc", "dc", "gga", "srd", "cma", "knem", "xpmem", "cuda_ipc",
-                                                 "rocm_ipc", "self"});
+    const Library &library = context_->library();
+    path.reason = concat("UCX ", library.version(), " chose it for this peer (", library.path(), ": ",
+                         library.reason(), ")");
+    path.peerTakesPart = !anyBegins(
+        transports, {"rc", "dc", "gga", "srd", "cma", "knem", "xpmem", "cuda_ipc", "rocm_ipc", "self"});
     const Cost cost = costOf(transports, small, large);
     path.latencyUs = cost.latencyUs;
     path.bytesPerUs = cost.bytesPerUs;
@@ -278,7 +305,8 @@ UcxEngine::workersFor(const TransferSpec &spec) {
         return wanted.status();
     if (wanted.value())
         return std::vector<ProgressWorker *>{workers_[*wanted.value()].get()};
-    const std::size_t shares = std::min<std::size_t>(settings_.threads, spec.blocks.size() / settings_.splitBatchSize);
+    const std::size_t shares =
+        std::min<std::size_t>(settings_.threads, spec.blocks.size() / settings_.splitBatchSize);
     if (shares < 2)
         return std::vector<ProgressWorker *>{workers_[nextWorker_.fetch_add(1) % workers_.size()].get()};
     std::vector<ProgressWorker *> dedicated;
@@ -296,8 +324,8 @@ UcxEngine::prepare(const TransferSpec &spec) {
     const bool loopback = spec.peer == nullptr;
     TransferContext context{agentName_, loopback ? self_.get() : static_cast<UcxPeer *>(spec.peer), loopback,
                             inbox_.get(), onActivity_};
-    return std::unique_ptr<EngineRequest>(
-        new UcxRequest(std::make_shared<Transfer>(std::move(context), spec, workers.value()), options_->notifMaxBytes));
+    return std::unique_ptr<EngineRequest>(new UcxRequest(
+        std::make_shared<Transfer>(std::move(context), spec, workers.value()), options_->notifMaxBytes));
 }
 
 Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>
@@ -322,8 +350,9 @@ UcxEngine::notify(Peer *peer, std::string_view message) {
     const auto limit = std::chrono::steady_clock::now() + kRoomTimeout;
     while (connection->pendingBytes.load() > kPendingLimit) {
         if (std::chrono::steady_clock::now() > limit)
-            return Status::error(NIXL_ERR_NOT_ALLOWED, "'", connection->peerName(), "' takes no messages: ",
-                                 connection->pendingBytes.load(), " bytes wait for it");
+            return Status::error(NIXL_ERR_NOT_ALLOWED, "'", connection->peerName(),
+                                 "' takes no messages: ", connection->pendingBytes.load(),
+                                 " bytes wait for it");
         if (!worker.tryProgress())
             std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -333,7 +362,7 @@ UcxEngine::notify(Peer *peer, std::string_view message) {
             return;
         NIXL_LOG(kWarn, "a notification to '", connection->peerName(), "' was lost: ", status.message());
         connection->worker().locked([&] {
-            connection->lose(status.withContext("an earlier notification was lost"));
+            connection->lose(status.withContext("an earlier notification was lost, and this one not sent"));
         });
     });
     return {};

@@ -16,15 +16,16 @@ namespace nixl::ucx {
 
 class UcxEngine : public Engine {
 public:
-    /// NIXL_ERR_INVALID_PARAM: a parameter; NIXL_ERR_BACKEND: UCX does not start.
-    static Result<std::unique_ptr<Engine>> create(const EngineConfig &config,
+    /// `settings` are those of the configuration's parameters.
+    /// NIXL_ERR_INVALID_PARAM: this UCX does not accept one; NIXL_ERR_BACKEND: UCX does not start.
+    static Result<std::unique_ptr<Engine>> create(const EngineConfig &config, Settings settings,
                                                   std::shared_ptr<const Library> library);
 
-    /// REQUIRES: regions, peers and requests are gone.
+    /// Waits a bounded time for messages that are on their way. REQUIRES: regions, peers and requests are
+    /// gone.
     ~UcxEngine() override;
 
     const Capabilities &capabilities() const override;
-    std::optional<std::string> hostLaneLimit(HostLane lane) const override;
 
     Result<std::unique_ptr<LocalRegion>> registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) override;
     Status deregisterRegion(LocalRegion &region) override;
@@ -51,10 +52,12 @@ private:
     UcxEngine(const EngineConfig &config, Settings settings);
 
     Status start(std::shared_ptr<const Library> library, bool progressThread);
+    std::string noDeviceMemory() const;
     Status checkMemory(nixl_mem_t memory) const;
     Result<std::vector<ProgressWorker *>> workersFor(const TransferSpec &spec);
     Result<Path> pathOf(UcxPeer &peer) const;
     void driveAll();
+    void drain();
 
     const std::string agentName_;
     const Settings settings_;

@@ -32,8 +32,20 @@ public:
 
     Result<std::unique_ptr<Engine>>
     create(const EngineConfig &config) const override {
+        // First, so that a mistake of the program is one also where there is no UCX.
+        auto settings = ucx::parseSettings(config.params);
+        if (!settings.ok())
+            return settings.status();
         auto library = ucx::Library::get(*config.options);
-        return library.ok() ? ucx::UcxEngine::create(config, std::move(library).value()) : library.status();
+        if (!library.ok())
+            return library.status();
+        return ucx::UcxEngine::create(config, std::move(settings).value(), std::move(library).value());
+    }
+
+    std::optional<std::string>
+    hostLaneLimit(HostLane lane, const EngineConfig &config) const override {
+        const auto settings = ucx::parseSettings(config.params);
+        return settings.ok() ? ucx::hostLaneLimit(lane, settings.value().transports) : std::nullopt;
     }
 
 private:

@@ -61,8 +61,8 @@ Inbox::onMessage(void *inbox, const void *, std::size_t, void *data, std::size_t
     if (notification.ok())
         self->put(std::move(notification).value());
     else
-        NIXL_LOG(kWarn, "UCX: a message that is no notification is dropped: ",
-                 notification.status().message());
+        NIXL_LOG(kWarn,
+                 "UCX: a message that is no notification is dropped: ", notification.status().message());
     return UCS_OK;
 }
 
@@ -94,11 +94,16 @@ Message::Message(std::shared_ptr<Connection> connection, std::string payload, Se
 void
 Message::send(const std::shared_ptr<Connection> &connection, std::string payload, Sent sent) {
     auto *message = new Message(connection, std::move(payload), std::move(sent));
-    ProgressWorker &worker = connection->worker();
-    worker.with([&] {
+    const bool over = connection->worker().locked([&] {
         message->start();
-        worker.add(*message);
+        if (!message->over())
+            connection->worker().add(*message);
+        return message->over();
     });
+    if (over)
+        message->ended();
+    else
+        connection->worker().enter([] {}); // not with(): this may be the end of another operation
 }
 
 void
@@ -121,20 +126,16 @@ Message::start() {
     if (UCS_PTR_IS_PTR(request))
         return;
     over_ = true;
-    if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_OK) {
-        connection_->report(opening_, status);
-        outcome_ = connection_->failure();
-    }
+    if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_OK)
+        outcome_ = connection_->report(opening_, status, true);
 }
 
 void
 Message::onSent(void *request, ucs_status_t status, void *argument) {
     auto *message = static_cast<Message *>(argument);
     message->over_ = true;
-    if (status != UCS_OK) {
-        message->connection_->report(message->opening_, status);
-        message->outcome_ = message->connection_->failure();
-    }
+    if (status != UCS_OK)
+        message->outcome_ = message->connection_->report(message->opening_, status, false);
     message->connection_->worker().api().request_free(request);
 }
 

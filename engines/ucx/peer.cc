@@ -12,6 +12,8 @@ UcxPeer::UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, co
 }
 
 UcxPeer::~UcxPeer() {
+    if (guard_.inherited())
+        return; // locks and sockets are the parent's
     for (const auto &connection : connections_)
         connection->worker().with([&] { connection->close(closeForce_); });
 }

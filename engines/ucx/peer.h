@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "engines/ucx/connection.h"
+#include "util/fork_guard.h"
 
 namespace nixl::ucx {
 
@@ -25,7 +26,8 @@ public:
     UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, const std::string &name,
             PeerSettings how);
 
-    /// Closes the connections. Messages and transfers are over by then, or end with an error.
+    /// Closes the connections, after what is under way on them unless it is to be by force. REQUIRES: no
+    /// transfer.
     ~UcxPeer() override;
 
     Connection &
@@ -49,6 +51,7 @@ public:
     }
 
 private:
+    const ForkGuard guard_;
     const std::string name_;
     const unsigned packer_;
     const bool closeForce_;

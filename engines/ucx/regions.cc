@@ -9,6 +9,9 @@ namespace nixl::ucx {
 
 namespace {
 
+/// Openings of a connection whose keys are kept. Operations of an opening end soon after it is closed.
+constexpr std::size_t kKeptOpenings = 4;
+
 /// Whether the page of an address is mapped.
 bool
 mapped(std::uint64_t address) {
@@ -66,6 +69,7 @@ OwnRegion::create(Context &context, const nixlBlobDesc &desc, nixl_mem_t memory)
     params.address = reinterpret_cast<void *>(desc.addr);
     params.length = desc.len;
     ucp_mem_h handle = nullptr;
+    forgetUcxMessage();
     const ucs_status_t status = context.api().mem_map(context.handle(), &params, &handle);
     if (status != UCS_OK)
         return context.failed(concat("the memory of ", desc.len, " bytes at ", Hex{desc.addr},
@@ -100,6 +104,8 @@ PeerRegion::PeerRegion(const std::vector<std::unique_ptr<ProgressWorker>> &worke
     : workers_(workers), packedKey_(std::move(packedKey)), keys_(workers.size()) {}
 
 PeerRegion::~PeerRegion() {
+    if (guard_.inherited())
+        return; // the lock and the keys are the parent's
     for (std::size_t i = 0; i < keys_.size(); ++i) {
         ProgressWorker &worker = *workers_[i];
         worker.locked([&] {
@@ -122,6 +128,10 @@ PeerRegion::key(const Connection &connection, std::uint64_t opening) {
         return worker.context().failed(
             concat("a region of '", connection.peerName(), "': ucp_ep_rkey_unpack"), status);
     keys.push_back({opening, handle});
+    if (keys.size() > kKeptOpenings) {
+        worker.api().rkey_destroy(keys.front().handle);
+        keys.erase(keys.begin());
+    }
     return handle;
 }
 

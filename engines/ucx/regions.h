@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "engines/ucx/connection.h"
+#include "util/fork_guard.h"
 
 namespace nixl::ucx {
 
@@ -60,10 +61,11 @@ private:
         ucp_rkey_h handle;
     };
 
+    const ForkGuard guard_;
     const std::vector<std::unique_ptr<ProgressWorker>> &workers_;
     const std::string packedKey_;
-    // By index of the worker, each under that worker's lock; the last is the newest. Those of former openings
-    // stay: operations that are being cancelled may still refer to them.
+    // By index of the worker, each under that worker's lock; the last is the newest. Those of the openings
+    // before stay for a while: operations that are being cancelled may still refer to them.
     std::vector<std::vector<Key>> keys_;
 };
 

@@ -117,6 +117,9 @@ addDefaults(std::uint64_t deviceChannels, const Environment &environment, Overri
         {"MAX_HCA_PER_GPU", "auto"},
         {"RNDV_PIPELINE_ERROR_HANDLING", "y"},
         {"IB_AH_CACHE_TTL", "0"},
+        // The largest frames over TCP for which every peer has room: 8 KiB, UCX's default, make it slow.
+        {"TCP_TX_SEG_SIZE", "64k"},
+        {"TCP_RX_SEG_SIZE", "64k"},
         // Device memory that was allocated before UCX started counts as host memory if UCX trusts its cache.
         {"MEMTYPE_CACHE", "n"},
     };

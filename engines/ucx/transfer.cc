@@ -86,11 +86,11 @@ Share::postNext() {
     auto *memory = reinterpret_cast<char *>(block.local + offset_);
     const Api &api = connection_.worker().api();
     ++underWay_; // before the post: it may call back
-    void *request = transfer_.operation() == NIXL_WRITE
-                        ? api.put_nbx(connection_.endpoint(), memory, length, block.remote + offset_,
-                                      key.value(), &param)
-                        : api.get_nbx(connection_.endpoint(), memory, length, block.remote + offset_,
-                                      key.value(), &param);
+    void *request =
+        transfer_.operation() == NIXL_WRITE
+            ? api.put_nbx(connection_.endpoint(), memory, length, block.remote + offset_, key.value(), &param)
+            : api.get_nbx(connection_.endpoint(), memory, length, block.remote + offset_, key.value(),
+                          &param);
     if (!take(request))
         return;
     offset_ += length;
@@ -123,7 +123,7 @@ Share::take(void *request) {
         return true;
     --underWay_;
     if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_OK) {
-        fail(status);
+        fail(status, true);
         return false;
     }
     flushed_ = flushing_ && underWay_ == 0 && error_.ok();
@@ -131,10 +131,10 @@ Share::take(void *request) {
 }
 
 void
-Share::fail(ucs_status_t status) {
-    connection_.report(opening_, status);
+Share::fail(ucs_status_t status, bool posting) {
+    Status error = connection_.report(opening_, status, posting);
     if (error_.ok())
-        error_ = connection_.failure();
+        error_ = std::move(error);
 }
 
 void
@@ -142,7 +142,7 @@ Share::onDone(void *request, ucs_status_t status, void *argument) {
     auto *share = static_cast<Share *>(argument);
     --share->underWay_;
     if (status != UCS_OK)
-        share->fail(status);
+        share->fail(status, false);
     share->flushed_ = share->flushing_ && share->underWay_ == 0 && share->error_.ok();
     share->connection_.worker().api().request_free(request);
 }
@@ -182,7 +182,7 @@ Transfer::start(const std::optional<std::string> &notification) {
             worker.add(*share);
         };
         if (worker.threaded() && !share->small())
-            worker.hand(begin);
+            worker.enter(begin);
         else
             worker.with(begin);
     }
@@ -281,14 +281,15 @@ Transfer::cancel(std::chrono::milliseconds patience) {
     do {
         drive();
         LockGuard lock(mutex_);
-        const bool quiet = changed_.waitFor(mutex_, std::chrono::milliseconds(1), [this]() NIXL_REQUIRES(mutex_) {
-            return phase_ != Phase::kMoving;
-        });
+        const bool quiet =
+            changed_.waitFor(mutex_, std::chrono::milliseconds(1),
+                             [this]() NIXL_REQUIRES(mutex_) { return phase_ != Phase::kMoving; });
         if (quiet) {
             // If only the message is still on its way, nobody waits for it.
             if (phase_ == Phase::kNotifying)
-                endLocked(Status(NIXL_ERR_CANCELED, "the transfer was cancelled after its data was moved; its "
-                                                    "notification may arrive"));
+                endLocked(Status(NIXL_ERR_CANCELED,
+                                 "the transfer was cancelled after its data was moved; its "
+                                 "notification may arrive"));
             return true;
         }
     } while (std::chrono::steady_clock::now() < limit);

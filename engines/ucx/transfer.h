@@ -71,7 +71,7 @@ private:
     void postNext();
     void flush();
     bool take(void *request);
-    void fail(ucs_status_t status);
+    void fail(ucs_status_t status, bool posting);
     static void onDone(void *request, ucs_status_t status, void *share);
 
     Transfer &transfer_;
@@ -81,8 +81,8 @@ private:
 
     // Under the worker's lock while it runs.
     std::uint64_t opening_ = 0;
-    std::size_t next_ = 0;      ///< block to feed
-    std::uint64_t offset_ = 0;  ///< bytes of that block that were fed
+    std::size_t next_ = 0;     ///< block to feed
+    std::uint64_t offset_ = 0; ///< bytes of that block that were fed
     unsigned underWay_ = 0;
     bool stopped_ = false;
     bool flushing_ = false;
@@ -93,8 +93,8 @@ private:
 /// What the engine lends to its transfers.
 struct TransferContext {
     std::string agentName;
-    UcxPeer *peer;         ///< the other end; for loop-back, the agent itself
-    bool loopback;         ///< messages are delivered directly
+    UcxPeer *peer; ///< the other end; for loop-back, the agent itself
+    bool loopback; ///< messages are delivered directly
     Inbox *inbox;
     std::function<void()> onActivity;
 };
@@ -158,8 +158,8 @@ private:
     mutable Mutex mutex_;
     ConditionVariable changed_;
     Phase phase_ NIXL_GUARDED_BY(mutex_) = Phase::kEnded;
-    std::uint64_t run_ NIXL_GUARDED_BY(mutex_) = 0;   ///< number of the present start
-    std::atomic<bool> ended_{true};                    ///< phase_ is kEnded; written under mutex_
+    std::uint64_t run_ NIXL_GUARDED_BY(mutex_) = 0; ///< number of the present start
+    std::atomic<bool> ended_{true};                 ///< phase_ is kEnded; written under mutex_
     Status outcome_ NIXL_GUARDED_BY(mutex_);
     std::chrono::steady_clock::time_point endedAt_ NIXL_GUARDED_BY(mutex_){};
 };

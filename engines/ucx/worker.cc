@@ -21,6 +21,11 @@ using Clock = std::chrono::steady_clock;
 /// up costs.
 constexpr std::chrono::microseconds kSpin{20};
 
+/// The longest sleep: while operations are under way of which there may be no event, and otherwise, where
+/// none is known to need a bound.
+constexpr int kSilentPollMs = 1;
+constexpr int kPollMs = 1000;
+
 } // namespace
 
 Result<std::unique_ptr<ProgressWorker>>
@@ -159,14 +164,17 @@ ProgressWorker::run() {
 
 void
 ProgressWorker::sleep(int eventFd) {
-    // From here on whoever starts something writes to wake_; what was started before is seen under the lock.
+    // From here on whoever hands something over writes to wake_. What was before is seen under the lock, and
+    // so is what other callers left: UCX may be armed only when a round finds nothing, and tells only of what
+    // comes later.
     sleeping_.store(true, std::memory_order_seq_cst);
-    const ucs_status_t armed =
-        locked([this]() NIXL_REQUIRES(mutex_) { return handed_ ? UCS_ERR_BUSY : api().worker_arm(handle_); });
+    const ucs_status_t armed = locked([this]() NIXL_REQUIRES(mutex_) {
+        return handed_ || api().worker_progress(handle_) != 0 ? UCS_ERR_BUSY : api().worker_arm(handle_);
+    });
     if (armed == UCS_OK && !stop_.load()) {
         pollfd fds[] = {{eventFd, POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-        // The bound is for events that a transport does not tell; none is known that needs it.
-        (void)::poll(fds, 2, 1000);
+        const bool silent = silent_.load(std::memory_order_relaxed) && busy_.load(std::memory_order_relaxed);
+        (void)::poll(fds, 2, silent ? kSilentPollMs : kPollMs);
     } else if (armed != UCS_OK && armed != UCS_ERR_BUSY) {
         NIXL_LOG(kError, "UCX: ucp_worker_arm: ", api().status_string(armed));
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -20,7 +20,8 @@ public:
     virtual ~Operation() = default;
 
     /// Starts what can be started now. Never called from within UCX. REQUIRES: the worker's lock.
-    virtual void feed() {}
+    virtual void
+    feed() {}
 
     /// Nothing of it is under way and nothing more will be started. REQUIRES: the worker's lock.
     virtual bool over() const = 0;
@@ -40,7 +41,8 @@ public:
     /// A worker without a thread: whoever calls progress() or tryProgress() drives it.
     static Result<std::unique_ptr<ProgressWorker>> create(Context &context, unsigned index);
 
-    /// Ends the thread and destroys the UCX worker. REQUIRES: no operation and no open endpoint.
+    /// Ends the thread and destroys the UCX worker. Operations that are left are never told that they are
+    /// over.
     ~ProgressWorker();
     ProgressWorker(const ProgressWorker &) = delete;
     ProgressWorker &operator=(const ProgressWorker &) = delete;
@@ -69,7 +71,15 @@ public:
             advance(over);
         }
         finish(over);
-        wake();
+        if (silent_.load(std::memory_order_relaxed) && busy_.load(std::memory_order_relaxed))
+            wake();
+    }
+
+    /// Tells of a connection whose operations may go on only when the worker is driven, without an event: its
+    /// thread is woken for what other threads start, and looks again soon.
+    void
+    expectSilence() {
+        silent_.store(true, std::memory_order_relaxed);
     }
 
     /// Runs `body` under the lock and nothing else.
@@ -89,17 +99,24 @@ public:
     /// Takes an operation up; the next round of work feeds it. REQUIRES: the lock.
     void add(Operation &operation);
 
-    /// Runs `body`, which may add operations, under the lock and leaves the work to the thread.
-    /// REQUIRES: threaded().
+    /// Runs `body`, which may add operations, under the lock and leaves what follows to the thread, or to
+    /// whoever drives the worker next.
     template<typename Body>
     void
-    hand(Body body) NIXL_EXCLUDES(mutex_) {
+    enter(Body body) NIXL_EXCLUDES(mutex_) {
         {
             LockGuard lock(mutex_);
             body();
             handed_ = true;
         }
         wake();
+    }
+
+    /// What is under way.
+    std::size_t
+    operations() NIXL_EXCLUDES(mutex_) {
+        LockGuard lock(mutex_);
+        return operations_.size();
     }
 
     unsigned
@@ -150,6 +167,7 @@ private:
 
     std::atomic<int> waiting_{0};   ///< callers that want the lock; the thread lets them through
     std::atomic<bool> busy_{false}; ///< operations are under way
+    std::atomic<bool> silent_{false};
     std::atomic<bool> sleeping_{false};
     std::atomic<bool> stop_{false};
     bool threaded_ = false; ///< constant while anybody else uses the worker

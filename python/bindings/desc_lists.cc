@@ -33,12 +33,12 @@ readTuples(nixl_mem_t type, const py::list &descs) {
     // A field's __index__ may change the list, so its size is read anew and each tuple is held.
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(descs.ptr()); ++i) {
         const auto item = py::reinterpret_borrow<py::object>(PyList_GET_ITEM(descs.ptr(), i));
-        if (!py::isinstance<py::tuple>(item))
+        if (PyTuple_Check(item.ptr()) == 0)
             throw py::type_error(concat("descs[", i, "] must be a tuple ", DescTuple<Desc>::kLayout, ", not ",
                                         Py_TYPE(item.ptr())->tp_name));
         if (i == INT_MAX)
             throw py::value_error(concat("descs has more than ", INT_MAX, " elements"));
-        list.addDesc(DescTuple<Desc>::read(item, i));
+        list.emplace(DescTuple<Desc>::read(item, i));
     }
     return list;
 }
@@ -46,9 +46,14 @@ readTuples(nixl_mem_t type, const py::list &descs) {
 nixl_xfer_dlist_t
 readXferTable(nixl_mem_t type, const ArrayArgument &descs) {
     const IntegerTable table(descs, 3);
-    nixl_xfer_dlist_t list(type, static_cast<int>(table.rows()));
-    if (table.rows() > 0)
-        std::memcpy(&list[0], table.data(), table.rows() * sizeof(nixlBasicDesc));
+    nixl_xfer_dlist_t list(type);
+    list.reserve(table.rows());
+    const std::byte *row = table.data();
+    for (std::size_t i = 0; i < table.rows(); ++i, row += sizeof(nixlBasicDesc)) {
+        nixlBasicDesc desc; // rows need not be aligned
+        std::memcpy(&desc, row, sizeof desc);
+        list.emplace(desc);
+    }
     return list;
 }
 

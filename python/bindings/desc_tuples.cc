@@ -25,9 +25,9 @@ raiseField(Py_ssize_t position, const char *field, py::handle value, const char 
         concat(nameOf(position), ": ", field, " is ", py::repr(value).cast<std::string>(), ", ", demand));
 }
 
+/// Any number that a field can hold, or the exception of one that it cannot.
 std::uint64_t
-readField(py::handle tuple, int field, Py_ssize_t position) {
-    PyObject *item = PyTuple_GET_ITEM(tuple.ptr(), field);
+convertField(PyObject *item, int field, Py_ssize_t position) {
     const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(item));
     if (!number) {
         PyErr_Clear();
@@ -39,6 +39,18 @@ readField(py::handle tuple, int field, Py_ssize_t position) {
         raiseField(position, kFieldNames[field], item, "not in 0 to 2^64-1");
     }
     return value;
+}
+
+std::uint64_t
+readField(py::handle tuple, int field, Py_ssize_t position) {
+    PyObject *item = PyTuple_GET_ITEM(tuple.ptr(), field);
+    if (PyLong_CheckExact(item)) { // an int of up to 63 bits: almost all of them
+        int overflow = 0;
+        const long long value = PyLong_AsLongLongAndOverflow(item, &overflow);
+        if (overflow == 0 && value >= 0)
+            return static_cast<std::uint64_t>(value);
+    }
+    return convertField(item, field, position);
 }
 
 /// The three integers. The caller has counted the tuple's elements.

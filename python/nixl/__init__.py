@@ -13,17 +13,20 @@ from ._api import (
     nixl_thread_sync_t,
     nixl_xfer_handle,
 )
-from ._bindings import __version__
+from ._bindings import __version__, alloc, nixlMemory, share_memfd
 
 __all__ = [
     "DEFAULT_COMM_PORT",
     "__version__",
+    "alloc",
+    "nixlMemory",
     "nixl_agent",
     "nixl_agent_config",
     "nixl_backend_handle",
     "nixl_prepped_dlist_handle",
     "nixl_thread_sync_t",
     "nixl_xfer_handle",
+    "share_memfd",
 ]
 
 _foreign.warn_of_other_owner()

@@ -137,6 +137,19 @@ class nixlCancelledError(Exception):
 class nixlInvalidParamError(Exception):
     """An argument is wrong; nothing was changed."""
 
+class nixlMemory:
+    """Memory that other processes of this host can map. A buffer of bytes: views, arrays and tensors made of it keep it."""
+    def __len__(self) -> int: ...
+    def __repr__(self) -> str: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def note(self) -> str: ...
+    @property
+    def page_size(self) -> int: ...
+
 class nixlMismatchError(Exception):
     """Bytes that are not what they should be."""
 
@@ -452,6 +465,9 @@ class nixl_xfer_op_t:
 def add_libucx(folder: str) -> None:
     """Names the folder of a package libucx whose UCX may be used."""
 
+def alloc(nbytes: typing.SupportsInt | typing.SupportsIndex, *, huge_pages: bool = False) -> nixlMemory:
+    """Makes memory that other processes can map, so that transfers between them are plain copies. After a fork, parent and child share its bytes."""
+
 def deserialize_descs(serialized: bytes) -> nixlXferDList | nixlRegDList:
     """The list in the bytes of serialize_descs() or of NIXL. Nothing in the bytes is executed; anything but a list raises nixlMismatchError."""
 
@@ -459,3 +475,6 @@ def deserialize_descs(serialized: bytes) -> nixlXferDList | nixlRegDList:
 def serialize_descs(descs: nixlXferDList) -> bytes: ...
 @typing.overload
 def serialize_descs(descs: nixlRegDList) -> bytes: ...
+
+def share_memfd(fd: typing.SupportsInt | typing.SupportsIndex, buffer: object) -> object:
+    """Lets other processes map memory that is mapped from a memfd sealed with F_SEAL_SHRINK; holds the buffer. Before the memory is registered."""

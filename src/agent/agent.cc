@@ -341,7 +341,8 @@ nixlAgent::getLocalPartialMD(const nixl_reg_dlist_t &descs, nixl_blob_t &str,
 nixl_status_t
 nixlAgent::loadRemoteMD(const nixl_blob_t &remote_metadata, std::string &agent_name) {
     return call(*data_, "loadRemoteMD", [&] {
-        return assign(data_->peers.load(remote_metadata, data_->backends.engines()), agent_name);
+        const nixl::BackendTable &backends = data_->backends;
+        return assign(data_->peers.load(remote_metadata, backends.engines(), backends.missing()), agent_name);
     });
 }
 

@@ -30,6 +30,17 @@ offered(ServiceList services) {
     return services;
 }
 
+/// Why none of `services` may be offered to peers, as far as the program's settings are the cause.
+std::string
+whyNotOffered(const ServiceList &services) {
+    std::string text;
+    for (const Service &service : services) {
+        if (const std::string *limit = service.limit(HostLane::kHostMemory))
+            text += concat("; ", service.engine->name(), " may not: ", *limit);
+    }
+    return text;
+}
+
 /// Engines beside `engine` that know a peer with these links.
 std::vector<nixl::HostContact::Other>
 othersThan(const nixl::EngineSlot &engine, const std::vector<PeerLink> &links) {
@@ -153,9 +164,11 @@ nixlAgentData::encodeSections(const std::vector<nixl::LocalSection> &sections, c
 
 Result<nixl_blob_t>
 nixlAgentData::fullMetadata() const {
-    const ServiceList services = offered(backends.services());
+    const ServiceList all = backends.services();
+    const ServiceList services = offered(all);
     if (services.empty())
-        return Status::error(NIXL_ERR_INVALID_PARAM, "no backend of this agent reaches other agents");
+        return Status::error(NIXL_ERR_INVALID_PARAM, "no backend of this agent reaches other agents",
+                             whyNotOffered(all));
     nixl::MetadataBlob blob;
     blob.agent = name;
     NIXL_RETURN_IF_ERROR(encodeConnections(services, blob));
@@ -188,7 +201,8 @@ nixlAgentData::partialMetadata(const nixl_reg_dlist_t &descs, const nixl_opt_arg
                (!chosen && std::find(having.begin(), having.end(), service.engine) == having.end());
     });
     if (services.empty())
-        return Status::error(NIXL_ERR_BACKEND, "no backend with this memory reaches other agents");
+        return Status::error(NIXL_ERR_BACKEND, "no backend with this memory reaches other agents",
+                             whyNotOffered(named.value()));
     auto snapshot = memory.snapshot(enginesOf(services), descs);
     if (!snapshot.ok())
         return snapshot.status();

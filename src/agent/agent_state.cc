@@ -118,18 +118,22 @@ nixlAgentData::registerMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_t 
     if (candidates.empty())
         return Status::error(chosen ? NIXL_ERR_BACKEND : NIXL_ERR_NOT_FOUND, "no backend of this ",
                              chosen ? "call" : "agent", " takes ", kind,
-                             backends.all().empty() ? " (it has none)" : "");
+                             backends.all().empty() ? " (it has none)"
+                                                    : backends.whyRefused(descs.getType()));
     if (descs.isEmpty())
         return Status::error(NIXL_ERR_BACKEND, "there is nothing to register: the list is empty");
     if (Status status = nixl::checkRanges(descs); !status.ok())
         return status;
+    const auto refused = [&](const nixl::EngineSlot &engine) {
+        const std::string *reason = engine.refusal(descs.getType());
+        return Status::error(NIXL_ERR_BACKEND, engine.name(), " does not take ", kind, reason ? ": " : "",
+                             reason ? *reason : "");
+    };
     std::string reasons;
     bool registered = false, reachable = false, unreachable = false;
     for (const Service &service : candidates) {
         const EnginePtr &engine = service.engine;
-        const Status status = engine->takes(descs.getType())
-                                  ? memory.add(engine, descs)
-                                  : Status::error(NIXL_ERR_BACKEND, engine->name(), " does not take ", kind);
+        const Status status = engine->takes(descs.getType()) ? memory.add(engine, descs) : refused(*engine);
         registered |= status.ok();
         if (engine->info().network)
             (status.ok() ? reachable : unreachable) = true;

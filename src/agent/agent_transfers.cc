@@ -60,8 +60,7 @@ std::string
 nixlAgentData::Choice::reasons() const {
     std::string reasons;
     for (const nixlPathOption &option : excluded)
-        add(reasons,
-            concat(option.backend, option.path.empty() ? "" : ", ", option.path, ": ", option.reason));
+        add(reasons, nixl::asText(option));
     return reasons;
 }
 
@@ -75,8 +74,10 @@ nixlAgentData::choose(const nixl_opt_args_t *args) const {
         if (!nixl::find(choice.services, service.engine.get()))
             choice.exclude(service, "the call did not name it");
     }
-    if (auto missing = backends.missing())
-        choice.excluded.push_back(std::move(*missing));
+    for (nixl::MissingEngine &engine : backends.missing())
+        choice.excluded.push_back({engine.backend,
+                                   engine.name == engine.backend ? "" : std::move(engine.name), false,
+                                   std::move(engine.reason)});
     return choice;
 }
 
@@ -107,8 +108,9 @@ nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &inp
             add(reasons, concat(engine->name(), " does not move data within an agent"));
             continue;
         }
-        auto resolved =
-            list->peer ? resolve(input, peers, *list->peer, engine) : resolve(input, memory, engine);
+        const ResolvedList *known = list->lists.empty() ? nullptr : &list->lists.front();
+        auto resolved = list->peer ? resolve(input, peers, *list->peer, engine, known)
+                                   : resolve(input, memory, engine, known);
         if (resolved.ok())
             list->lists.push_back(std::move(resolved).value());
         else
@@ -175,8 +177,9 @@ nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local,
     auto choice = choose(args);
     if (!choice.ok())
         return choice.status();
-    std::vector<ResolvedList> resolved;
-    resolved.reserve(2 * choice.value().services.size());
+    std::vector<ResolvedList> locals, remotes;
+    locals.reserve(choice.value().services.size());
+    remotes.reserve(choice.value().services.size());
     std::vector<Pairing> pairings;
     for (const Service &service : choice.value().services) {
         const EnginePtr &engine = service.engine;
@@ -189,20 +192,23 @@ nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local,
             choice.value().exclude(service, "it does not move data within an agent");
             continue;
         }
-        auto here = resolve(nixl::BlockInput(local), memory, engine);
+        auto here =
+            resolve(nixl::BlockInput(local), memory, engine, locals.empty() ? nullptr : &locals.front());
         if (!here.ok()) {
             choice.value().exclude(service, "local side: " + here.status().message());
             continue;
         }
         const nixl::BlockInput remoteInput(remote);
-        auto there = peer ? resolve(remoteInput, peers, *peer, engine) : resolve(remoteInput, memory, engine);
+        const ResolvedList *known = remotes.empty() ? nullptr : &remotes.front();
+        auto there = peer ? resolve(remoteInput, peers, *peer, engine, known)
+                          : resolve(remoteInput, memory, engine, known);
         if (!there.ok()) {
             choice.value().exclude(service, "remote side: " + there.status().message());
             continue;
         }
-        resolved.push_back(std::move(here).value());
-        resolved.push_back(std::move(there).value());
-        pairings.push_back({service, std::move(link), &resolved[resolved.size() - 2], &resolved.back()});
+        locals.push_back(std::move(here).value());
+        remotes.push_back(std::move(there).value());
+        pairings.push_back({service, std::move(link), &locals.back(), &remotes.back()});
     }
     if (pairings.empty()) {
         const std::string reasons = choice.value().reasons();
@@ -288,8 +294,6 @@ nixlAgentData::plan(const Ends &ends, std::vector<Pairing> pairings, Choice choi
     parts.blocks = std::move(blocks).value();
     parts.plan = std::move(chosen).value();
     parts.customParam = ends.customParam;
-    NIXL_LOG(kDebug, "request with '", parts.peerName, "': ", parts.blocks.blocks.size(), " blocks by ",
-             parts.service.engine->name(), ", ", parts.plan.path.lane, " (", parts.plan.path.reason, ")");
     auto request = nixlXferReqH::create(std::move(parts), telemetry.get());
     if (!request.ok())
         return request.status();

@@ -1,28 +1,19 @@
 #include "agent/backend.h"
 
+#include <algorithm>
+
 #include "util/concat.h"
 
 namespace nixl {
 
-namespace {
-
-/// The lane by which another process reaches memory of a kind.
-HostLane
-laneBetweenProcesses(nixl_mem_t memory) {
-    return memory == VRAM_SEG ? HostLane::kDeviceMemory : HostLane::kHostMemory;
-}
-
-} // namespace
-
 const std::string *
 Service::limit(HostLane lane) const {
-    return joined() && backend->own() ? backend->own()->hostLaneLimit(lane) : nullptr;
+    return joined() ? backend->limits().of(lane) : nullptr;
 }
 
 const std::string *
 Service::limitOfAll() const {
-    return limit(HostLane::kSameProcess) && limit(HostLane::kDeviceMemory) ? limit(HostLane::kHostMemory)
-                                                                           : nullptr;
+    return joined() ? backend->limits().ofAll(engine->capabilities().memories) : nullptr;
 }
 
 bool

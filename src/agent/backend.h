@@ -9,14 +9,18 @@
 #include <vector>
 
 #include "agent/engine_slot.h"
+#include "agent/host_lane_limits.h"
 #include "engine/engine.h"
 #include "nixl_ext.h"
 
 /// What the public interface calls a backend handle. Constant.
 class nixlBackendH {
 public:
-    nixlBackendH(const nixl::EngineInfo &info, const nixl_b_params_t &params, nixl::EnginePtr engine)
-        : type_(info.name), network_(info.network), params_(params), engine_(std::move(engine)) {}
+    /// `refusal` is why another engine stands in, if one does.
+    nixlBackendH(const nixl::EngineInfo &info, const nixl_b_params_t &params, nixl::EnginePtr engine,
+                 nixl::HostLaneLimits limits, std::string refusal)
+        : type_(info.name), network_(info.network), params_(params), engine_(std::move(engine)),
+          limits_(std::move(limits)), refusal_(std::move(refusal)) {}
 
     const std::string &
     type() const {
@@ -46,11 +50,25 @@ public:
         return engine_->name() == type_ ? engine_.get() : nullptr;
     }
 
+    /// What its settings rule out for an engine that works for it.
+    const nixl::HostLaneLimits &
+    limits() const {
+        return limits_;
+    }
+
+    /// Why its own engine could not start here; "" if it did.
+    const std::string &
+    refusal() const {
+        return refusal_;
+    }
+
 private:
     const std::string type_;
     const bool network_;
     const nixl_b_params_t params_;
     const nixl::EnginePtr engine_;
+    const nixl::HostLaneLimits limits_;
+    const std::string refusal_;
 };
 
 namespace nixl {

@@ -1,6 +1,8 @@
 #include "agent/backend_table.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "util/concat.h"
 #include "util/log.h"
@@ -51,6 +53,15 @@ cannotStartHere(const Status &status) {
     return status.code() == NIXL_ERR_BACKEND || status.code() == NIXL_ERR_NOT_FOUND;
 }
 
+/// Whether this process hears for the first time that the engine of a backend cannot start for this reason.
+bool
+isNews(const std::string &type, const std::string &reason) {
+    static Mutex mutex;
+    static auto *known = new std::set<std::pair<std::string, std::string>>; // outlives other statics
+    LockGuard lock(mutex);
+    return known->emplace(type, reason).second;
+}
+
 } // namespace
 
 Status
@@ -99,6 +110,32 @@ BackendTable::join(const EngineConfig &config) {
     return why;
 }
 
+/// The engine that joins, for a network backend whose own engine does not start.
+Result<EnginePtr>
+BackendTable::standIn(const EngineInfo &info, const EngineConfig &config, const HostLaneLimits &limits,
+                      const Status &refusal) {
+    const auto nothing = [&](nixl_status_t code, const auto &...why) {
+        return Status::error(code, info.name, ": ", refusal.message(),
+                             "; nothing stands in for it: ", why...);
+    };
+    const auto factory = registry_->joining();
+    if (const std::string *limit = factory ? limits.ofAll(factory->info().memories) : nullptr)
+        return nothing(NIXL_ERR_BACKEND, factory->info().name, " may not: ", *limit);
+    auto joined = join(config);
+    if (!joined.ok())
+        return nothing(refusal.code(), joined.status().message());
+    const std::string *limit = limits.of(HostLane::kHostMemory);
+    const std::string what =
+        concat("agent '", config.agentName, "': ", info.name, " cannot start: ", refusal.message(), "; ",
+               joined.value()->name(), " stands in for it and reaches agents of this ",
+               limit ? "process only, since " + *limit : "host only");
+    if (isNews(info.name, refusal.message()))
+        NIXL_LOG(kWarn, what);
+    else
+        NIXL_LOG(kInfo, what);
+    return joined;
+}
+
 Result<BackendPtr>
 BackendTable::create(const std::string &type, const EngineConfig &config) {
     LockGuard creating(creating_);
@@ -107,22 +144,20 @@ BackendTable::create(const std::string &type, const EngineConfig &config) {
         return factory.status();
     const EngineInfo &info = factory.value()->info();
     NIXL_RETURN_IF_ERROR(checkNew(info));
+    HostLaneLimits limits(*factory.value(), config);
     auto engine = obtain(*factory.value(), config);
-    if (info.network && (engine.ok() || cannotStartHere(engine.status()))) {
-        auto joined = join(config);
-        if (!engine.ok() && !joined.ok())
-            return Status::error(engine.status().code(), type, ": ", engine.status().message(),
-                                 "; nothing stands in for it: ", joined.status().message());
-        if (!engine.ok()) {
-            NIXL_LOG(kWarn, "agent '", config.agentName, "': ", type,
-                     " cannot start: ", engine.status().message(), "; ", joined.value()->name(),
-                     " stands in for it and reaches agents of this host only");
-            engine = std::move(joined);
-        }
+    const Status refusal = engine.status();
+    if (info.network && engine.ok()) {
+        (void)join(config);
+    } else if (info.network && cannotStartHere(refusal)) {
+        engine = standIn(info, config, limits, refusal);
+        if (!engine.ok())
+            return engine.status();
     }
     if (!engine.ok())
         return engine.status().withContext(type);
-    auto backend = std::make_shared<nixlBackendH>(info, config.params, std::move(engine).value());
+    auto backend = std::make_shared<nixlBackendH>(info, config.params, std::move(engine).value(),
+                                                  std::move(limits), refusal.message());
     WriteLock lock(mutex_);
     backends_.push_back(backend);
     return backend;
@@ -143,13 +178,19 @@ BackendTable::engines() const {
 ServiceList
 BackendTable::serve(const BackendList &backends) const {
     const EnginePtr joined = findJoined(engines());
-    const auto own = std::find_if(backends.begin(), backends.end(), [&](const BackendPtr &backend) {
-        return joined && backend->own() == joined.get();
-    });
+    BackendPtr spokenFor; // by the engine that joins
+    for (const BackendPtr &backend : backends) {
+        if (joined && backend->own() == joined.get()) {
+            spokenFor = backend;
+            break;
+        }
+        if (backend->network() && (!spokenFor || backend->limits().count() < spokenFor->limits().count()))
+            spokenFor = backend;
+    }
     ServiceList services;
     for (const BackendPtr &backend : backends) {
         if (joined && backend->network() && !nixl::find(services, joined.get()))
-            services.push_back({joined, own != backends.end() ? *own : backend});
+            services.push_back({joined, spokenFor});
         if (backend->own() && !nixl::find(services, backend->own()))
             services.push_back({backend->engine(), backend});
     }
@@ -194,17 +235,40 @@ BackendTable::find(const nixlBackendH *handle) const {
     return nullptr;
 }
 
-std::optional<nixlPathOption>
+std::vector<MissingEngine>
 BackendTable::missing() const {
     const auto factory = registry_->joining();
+    std::vector<MissingEngine> missing;
     ReadLock lock(mutex_);
-    if (!factory || !refusal_ || findJoined(engines_))
-        return std::nullopt;
+    bool joins = factory && refusal_ && !findJoined(engines_);
     for (const BackendPtr &backend : backends_) {
-        if (backend->network())
-            return nixlPathOption{backend->type(), factory->info().name, false, refusal_->message()};
+        if (!backend->own())
+            missing.push_back({backend->type(), backend->type(), backend->refusal()});
+        if (backend->network() && std::exchange(joins, false))
+            missing.push_back({factory->info().name, backend->type(), refusal_->message()});
     }
-    return std::nullopt;
+    return missing;
+}
+
+std::string
+BackendTable::whyRefused(nixl_mem_t memory) const {
+    std::string text;
+    const auto add = [&](const std::string &name, const std::string &reason) {
+        text += concat(text.empty() ? ": " : "; ", name, ": ", reason);
+    };
+    for (const EnginePtr &engine : engines()) {
+        if (const std::string *reason = engine->refusal(memory))
+            add(engine->name(), *reason);
+    }
+    for (const MissingEngine &engine : missing()) {
+        const auto factory = registry_->find(engine.name);
+        const auto takes = [&](const nixl_mem_list_t &kinds) {
+            return std::find(kinds.begin(), kinds.end(), memory) != kinds.end();
+        };
+        if (factory.ok() && takes(factory.value()->info().memories))
+            add(engine.name, engine.reason);
+    }
+    return text;
 }
 
 void

@@ -21,7 +21,8 @@ public:
     explicit BackendTable(std::shared_ptr<EngineRegistry> registry) : registry_(std::move(registry)) {}
 
     /// Creates a backend. With the first network backend comes the engine that joins, if there is one, unless
-    /// it is there already; it stands in, with a warning, if the network engine itself cannot start here.
+    /// it is there already; it stands in if the network engine itself cannot start here and the program's
+    /// settings leave it a lane. The process warns of that once for each backend and reason.
     /// NIXL_ERR_INVALID_PARAM: exists already; NIXL_ERR_NOT_FOUND: unknown or not loadable;
     /// NIXL_ERR_NOT_ALLOWED: excluded by another engine; NIXL_ERR_BACKEND: it cannot start.
     Result<BackendPtr> create(const std::string &type, const EngineConfig &config);
@@ -33,7 +34,8 @@ public:
     EngineList engines() const;
 
     /// The engines that serve all backends. The engine that joins comes before the first network engine; it
-    /// works in the name of its own backend if it has one, else of that network backend.
+    /// works in the name of its own backend if it has one, else of the network backend that rules out the
+    /// fewest lanes, of equal ones the first.
     ServiceList services() const;
 
     /// The engines that serve the backends that `args` names, in their order; services() if `args` is null or
@@ -46,8 +48,12 @@ public:
     /// The backend behind a handle, nullptr if it is not of this agent.
     BackendPtr find(const nixlBackendH *handle) const;
 
-    /// For explain: why there is no engine that joins; nothing if there is one, or if none is missed.
-    std::optional<nixlPathOption> missing() const;
+    /// Engines of the network backends that could not start: their own ones, and the one that joins.
+    std::vector<MissingEngine> missing() const;
+
+    /// Why engines that would take memory of a kind elsewhere do not here, each after ": " or "; "; "" if
+    /// there are none.
+    std::string whyRefused(nixl_mem_t memory) const;
 
     EngineRegistry &
     registry() const {
@@ -61,6 +67,8 @@ private:
     Status checkNew(const EngineInfo &info) const;
     Result<EnginePtr> obtain(const EngineFactory &factory, const EngineConfig &config);
     Result<EnginePtr> join(const EngineConfig &config);
+    Result<EnginePtr> standIn(const EngineInfo &info, const EngineConfig &config,
+                              const HostLaneLimits &limits, const Status &refusal);
     ServiceList serve(const BackendList &backends) const;
 
     const std::shared_ptr<EngineRegistry> registry_;

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +15,7 @@ namespace nixl {
 class EngineSlot {
 public:
     EngineSlot(const EngineInfo &info, std::unique_ptr<Engine> engine)
-        : info_(info), engine_(std::move(engine)), capabilities_(engine_->capabilities()) {
-        for (const HostLane lane : {HostLane::kSameProcess, HostLane::kHostMemory, HostLane::kDeviceMemory})
-            limits_[static_cast<std::size_t>(lane)] = engine_->hostLaneLimit(lane);
-    }
+        : info_(info), engine_(std::move(engine)), capabilities_(engine_->capabilities()) {}
 
     /// As it stands in metadata.
     const std::string &
@@ -49,18 +44,28 @@ public:
         return std::find(memories.begin(), memories.end(), memory) != memories.end();
     }
 
-    /// Why its settings rule out a lane inside the host; nullptr if they do not.
+    /// Why it does not take a kind of memory here that it would take elsewhere; nullptr if there is no such
+    /// reason.
     const std::string *
-    hostLaneLimit(HostLane lane) const {
-        const auto &limit = limits_[static_cast<std::size_t>(lane)];
-        return limit ? &*limit : nullptr;
+    refusal(nixl_mem_t memory) const {
+        for (const auto &[kind, reason] : capabilities_.refused) {
+            if (kind == memory)
+                return &reason;
+        }
+        return nullptr;
     }
 
 private:
     const EngineInfo info_;
     const std::unique_ptr<Engine> engine_;
     const Capabilities capabilities_;
-    std::array<std::optional<std::string>, 3> limits_; // by HostLane
+};
+
+/// An engine that an agent would use if it could start here.
+struct MissingEngine {
+    std::string name;
+    std::string backend; ///< the one that it would serve
+    std::string reason;
 };
 
 using EnginePtr = std::shared_ptr<EngineSlot>;

@@ -3,7 +3,9 @@
 
 #include "agent/agent_state.h"
 #include "agent/edge.h"
+#include "memory/sealed_memory.h"
 #include "util/concat.h"
+#include "util/log.h"
 
 #ifndef NIXL_VERSION
 #error "the build defines NIXL_VERSION"
@@ -24,6 +26,56 @@ nixl_version() {
 const char *
 nixl_last_error() {
     return nixl::lastError().c_str();
+}
+
+namespace {
+
+/// Outside of an agent: text and log line, as for calls on one.
+nixl_status_t
+refuse(const char *function, const nixl::Status &status) {
+    nixl::setLastError(status.message());
+    NIXL_LOG(kError, function, ": ", nixlEnumStrings::statusStr(status.code()), ": ", status.message());
+    return status.code();
+}
+
+} // namespace
+
+void *
+nixlMemory::data() const {
+    return memory_ ? reinterpret_cast<void *>(memory_->address()) : nullptr;
+}
+
+std::size_t
+nixlMemory::size() const {
+    return memory_ ? memory_->bytes() : 0;
+}
+
+std::size_t
+nixlMemory::pageSize() const {
+    return memory_ ? memory_->pageBytes() : 0;
+}
+
+std::string
+nixlMemory::note() const {
+    return memory_ ? memory_->note() : std::string();
+}
+
+nixl_status_t
+nixlAlloc(std::size_t bytes, nixlMemory &memory, bool hugePages) {
+    auto made = nixl::SealedMemory::create(bytes, hugePages);
+    if (!made.ok())
+        return refuse("nixlAlloc", made.status());
+    memory = nixlMemory(std::move(made).value());
+    return NIXL_SUCCESS;
+}
+
+nixl_status_t
+nixlShareMemfd(int fd, void *address, std::size_t bytes, nixlMemory &memory) {
+    auto shared = nixl::SealedMemory::adopt(fd, reinterpret_cast<std::uint64_t>(address), bytes);
+    if (!shared.ok())
+        return refuse("nixlShareMemfd", shared.status());
+    memory = nixlMemory(std::move(shared).value());
+    return NIXL_SUCCESS;
 }
 
 nixl_status_t

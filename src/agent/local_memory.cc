@@ -36,14 +36,14 @@ countRanges(const nixl_reg_dlist_t &descs) {
 }
 
 Result<LocalEntryPtr>
-registerOne(const EnginePtr &engine, nixl_mem_t memory, const nixlBlobDesc &desc) {
+registerOne(const EnginePtr &engine, nixl_mem_t memory, const nixlBlobDesc &desc, std::uint64_t key) {
     const nixlBlobDesc range(normalized(memory, desc), desc.metaInfo);
     auto region = engine->impl().registerRegion(range, memory);
     if (!region.ok())
         return region.status();
     auto entry = std::make_shared<LocalEntry>(range, memory, engine);
     entry->region = std::move(region).value();
-    entry->key = randomKey();
+    entry->key = key;
     Status failure;
     if (engine->capabilities().local) {
         auto loopback = engine->impl().loopbackRegion(*entry->region, range, memory);
@@ -105,10 +105,12 @@ LocalMemory::find(const EngineSlot *engine, nixl_mem_t memory) const {
 
 Status
 LocalMemory::add(const EnginePtr &engine, const nixl_reg_dlist_t &descs) {
+    const auto count = static_cast<std::size_t>(descs.descCount());
     std::vector<LocalEntryPtr> entries;
-    entries.reserve(static_cast<std::size_t>(descs.descCount()));
+    entries.reserve(count);
+    RandomKeys keys(count);
     for (int i = 0; i < descs.descCount(); ++i) {
-        auto entry = registerOne(engine, descs.getType(), descs[i]);
+        auto entry = registerOne(engine, descs.getType(), descs[i], keys.next());
         if (entry.ok()) {
             entries.push_back(std::move(entry).value());
             continue;

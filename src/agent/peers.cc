@@ -1,7 +1,8 @@
 #include "agent/peers.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <unordered_set>
 
 #include "util/concat.h"
 #include "util/log.h"
@@ -17,6 +18,13 @@ findEngine(const EngineList &engines, const std::string &type) {
             return engine;
     }
     return nullptr;
+}
+
+/// Whether the ranges are all different because they are in their order, as our agents write them.
+bool
+inOrder(const nixl_reg_dlist_t &descs) {
+    const auto notBefore = [](const nixlBasicDesc &a, const nixlBasicDesc &b) { return !(a < b); };
+    return std::adjacent_find(descs.begin(), descs.end(), notBefore) == descs.end();
 }
 
 } // namespace
@@ -49,7 +57,7 @@ struct Peers::Update {
     std::vector<PeerLink> links;            ///< new ones
     std::vector<RemoteEntryPtr> regions;    ///< new ones
     std::vector<RemoteEntryPtr> superseded; ///< replaced by another registration of the same range
-    std::set<const RemoteEntry *> confirmed; ///< known ones that the blob names again
+    std::unordered_set<const RemoteEntry *> confirmed; ///< known ones that the blob names again
 
     /// The state that the blob adds to, if any.
     const PeerState *
@@ -71,7 +79,8 @@ struct Peers::Update {
 
 /// Connections: known ones must be the same, new ones are taken in by their engine.
 Status
-Peers::prepareLinks(const MetadataBlob &blob, const EngineList &engines, Update &update) const {
+Peers::prepareLinks(const MetadataBlob &blob, const EngineList &engines,
+                    const std::vector<MissingEngine> &missing, Update &update) const {
     bool usable = false;
     for (const ConnectionEntry &entry : blob.connections) {
         const EnginePtr engine = findEngine(engines, entry.backend);
@@ -92,13 +101,18 @@ Peers::prepareLinks(const MetadataBlob &blob, const EngineList &engines, Update 
         usable = true;
     }
     if (!usable && !blob.connections.empty()) {
-        std::string theirs, ours;
-        for (const ConnectionEntry &entry : blob.connections)
+        std::string theirs, ours, absent;
+        for (const ConnectionEntry &entry : blob.connections) {
             theirs += " " + entry.backend;
+            for (const MissingEngine &engine : missing) {
+                if (engine.name == entry.backend)
+                    absent += concat("; ", engine.name, " could not start here: ", engine.reason);
+            }
+        }
         for (const EnginePtr &engine : engines)
             ours += " " + engine->name();
         return Status::error(NIXL_ERR_BACKEND, "no engine in common: the peer has", theirs,
-                             ", this agent has", ours.empty() ? " none" : ours);
+                             ", this agent has", ours.empty() ? " none" : ours, absent);
     }
     return {};
 }
@@ -121,16 +135,18 @@ Peers::prepareRegions(const MetadataBlob &blob, const EngineList &engines, Updat
             return Status::error(NIXL_ERR_NOT_FOUND, "the blob has memory of ", section.backend,
                                  " but no connection for it is known");
         const PeerState::Section *known = update.base() ? update.base()->find(engine.get(), memory) : nullptr;
+        const bool distinct = inOrder(section.descs);
         std::map<nixlBasicDesc, const std::string *> seen;
         for (const nixlBlobDesc &desc : section.descs) {
             const std::uint64_t key = keyed ? blob.extension->keys[number] : 0;
             ++number;
-            const auto [earlier, fresh] = seen.emplace(desc, &desc.metaInfo);
-            if (!fresh) {
-                if (*earlier->second != desc.metaInfo)
+            if (!distinct) {
+                const auto [earlier, fresh] = seen.emplace(desc, &desc.metaInfo);
+                if (!fresh && *earlier->second != desc.metaInfo)
                     return Status::error(NIXL_ERR_NOT_ALLOWED, describe(memory, desc),
                                          " is in the blob twice, with different data");
-                continue;
+                if (!fresh)
+                    continue;
             }
             if (known) {
                 const auto exact = known->index.exact(desc);
@@ -164,7 +180,7 @@ Peers::prepareRegions(const MetadataBlob &blob, const EngineList &engines, Updat
 }
 
 Result<std::string>
-Peers::load(const nixl_blob_t &bytes, const EngineList &engines) {
+Peers::load(const nixl_blob_t &bytes, const EngineList &engines, const std::vector<MissingEngine> &missing) {
     auto decoded = decodeMetadata(bytes);
     if (!decoded.ok())
         return decoded.status();
@@ -187,7 +203,7 @@ Peers::load(const nixl_blob_t &bytes, const EngineList &engines) {
             return blob.agent;
         }
     }
-    Status status = prepareLinks(blob, engines, update);
+    Status status = prepareLinks(blob, engines, missing, update);
     if (status.ok())
         status = prepareRegions(blob, engines, update);
     if (!status.ok()) {

@@ -70,7 +70,9 @@ public:
     /// stale; connections stay. A blob older than the newest full one is ignored; one between only adds. If a
     /// blob of another life of the peer is refused, the life that was known is forgotten too: engines that
     /// know peers by name have ended it already.
-    Result<std::string> load(const nixl_blob_t &bytes, const EngineList &engines);
+    /// `missing` are engines that this agent would have, too; messages name them.
+    Result<std::string> load(const nixl_blob_t &bytes, const EngineList &engines,
+                             const std::vector<MissingEngine> &missing);
 
     /// Forgets a peer. NIXL_ERR_NOT_FOUND if it is unknown.
     Status invalidate(const std::string &name);
@@ -113,7 +115,8 @@ private:
         std::vector<PeerPtr> peers;
     };
 
-    Status prepareLinks(const MetadataBlob &blob, const EngineList &engines, Update &update) const;
+    Status prepareLinks(const MetadataBlob &blob, const EngineList &engines,
+                        const std::vector<MissingEngine> &missing, Update &update) const;
     Status prepareRegions(const MetadataBlob &blob, const EngineList &engines, Update &update) const;
     void commit(const MetadataBlob &blob, Update &update, Garbage &garbage);
     void retire(const PeerPtr &peer, Garbage &garbage) NIXL_REQUIRES(mutex_);

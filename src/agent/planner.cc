@@ -18,6 +18,11 @@ microseconds(double us) {
     return std::move(text).str();
 }
 
+std::string
+estimateText(double us) {
+    return concat("estimated ", microseconds(us));
+}
+
 struct Considered {
     nixlPathOption option;
     std::size_t candidate;
@@ -41,17 +46,20 @@ askForPath(const PlanInput &input, const PlanCandidate &candidate, std::string &
 }
 
 Status
-explainFailures(const std::vector<Status> &failures) {
-    if (failures.size() == 1)
+explainFailures(const std::vector<Status> &failures, const std::vector<nixlPathOption> &excluded) {
+    if (failures.size() == 1 && excluded.empty())
         return failures.front();
     std::string reasons;
     for (const Status &failure : failures)
         reasons += (reasons.empty() ? "" : "; ") + failure.message();
-    const bool gone = std::all_of(failures.begin(), failures.end(), [](const Status &failure) {
-        return failure.code() == NIXL_ERR_REMOTE_DISCONNECT;
-    });
-    return Status::error(gone ? NIXL_ERR_REMOTE_DISCONNECT : NIXL_ERR_BACKEND,
-                         "no path to the other end: ", reasons);
+    for (const nixlPathOption &option : excluded)
+        reasons += "; " + asText(option);
+    const nixl_status_t first = failures.front().code();
+    const bool agreed =
+        failures.size() == 1 ||
+        (first == NIXL_ERR_REMOTE_DISCONNECT &&
+         std::all_of(failures.begin(), failures.end(), [&](const Status &f) { return f.code() == first; }));
+    return Status::error(agreed ? first : NIXL_ERR_BACKEND, "no path to the other end: ", reasons);
 }
 
 /// Puts all that was considered into the plan, fastest first, and says why the winner won.
@@ -63,7 +71,7 @@ explainChoice(Plan &plan, const std::string &winner, std::vector<Considered> con
         nixlPathOption &option = entry.option;
         if (entry.us != std::numeric_limits<double>::infinity()) {
             option.chosen = entry.candidate == plan.chosen;
-            const std::string estimate = concat("estimated ", microseconds(entry.us));
+            const std::string estimate = estimateText(entry.us);
             option.reason = concat(option.chosen ? estimate : estimate + ", not less than " + winner, "; ",
                                    option.reason);
         }
@@ -72,6 +80,11 @@ explainChoice(Plan &plan, const std::string &winner, std::vector<Considered> con
 }
 
 } // namespace
+
+std::string
+asText(const nixlPathOption &option) {
+    return concat(option.backend, option.path.empty() ? "" : ", ", option.path, ": ", option.reason);
+}
 
 Result<Plan>
 choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
@@ -106,11 +119,25 @@ choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
             plan = Plan{i, std::move(path).value(), us, {}};
     }
     if (!plan)
-        return explainFailures(failures);
+        return explainFailures(failures, excluded);
     explainChoice(*plan, candidates[plan->chosen].service.engine->name(), std::move(considered));
     for (nixlPathOption &option : excluded)
         plan->options.push_back(std::move(option));
     return std::move(*plan);
+}
+
+void
+refinePlan(Plan &plan, const Service &service, const Path &path, const PlanInput &input) {
+    plan.path = path;
+    plan.estimateUs = path.estimateUs(input.blocks, input.bytes);
+    const auto chosen = std::find_if(plan.options.begin(), plan.options.end(),
+                                     [](const nixlPathOption &option) { return option.chosen; });
+    if (chosen == plan.options.end())
+        return;
+    chosen->path = path.lane;
+    chosen->reason = concat(estimateText(plan.estimateUs), "; ", path.reason);
+    for (const auto &[refused, reason] : path.refused)
+        plan.options.push_back(service.option(refused, reason));
 }
 
 } // namespace nixl

@@ -35,13 +35,19 @@ struct Plan {
     std::vector<nixlPathOption> options; ///< fastest first, those that cannot last
 };
 
+/// An option for a message: "UCX, LOCAL process_vm: reason".
+std::string asText(const nixlPathOption &option);
+
 /// Asks each candidate for its path and takes the one with the lowest estimate, of equal ones the first.
 /// Where an engine that joins has a path, network engines after it are not asked: transfers of every size and
 /// plain messages then share one way, and their order. A lane that the program ruled out is refused. The same
 /// input and answers always give the same choice. `excluded` are engines that are no candidates, with the
-/// reason. Errors: of the only candidate, its own; of several, all reasons, with NIXL_ERR_REMOTE_DISCONNECT
-/// if that is what all answer and NIXL_ERR_BACKEND otherwise.
+/// reason. Errors have all reasons; of the only candidate, its own code; of several,
+/// NIXL_ERR_REMOTE_DISCONNECT if that is what all answer and NIXL_ERR_BACKEND otherwise.
 Result<Plan> choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
                         std::vector<nixlPathOption> excluded);
+
+/// Puts what the chosen engine knows better, now that it has the blocks, in the place of what it said before.
+void refinePlan(Plan &plan, const Service &service, const Path &path, const PlanInput &input);
 
 } // namespace nixl

@@ -9,31 +9,37 @@ namespace nixl {
 
 namespace {
 
+using Regions = std::vector<std::shared_ptr<RegionEntry>>;
+
 /// Looks blocks up in one section and numbers the registrations it meets.
 template<typename EntryPtr> class Resolver {
 public:
-    Resolver(const CoveringIndex<EntryPtr> &index, ResolvedList &out) : index_(index), out_(out) {}
+    Resolver(const CoveringIndex<EntryPtr> &index, Regions &regions) : index_(index), regions_(regions) {}
 
-    std::optional<Covering>
+    /// The registration of a block; nullptr if there is none. Valid until the next call.
+    const Covering *
     operator()(const nixlBasicDesc &block) {
         // Lists run through a region for long stretches.
-        if (last_ && last_->range.covers(block))
-            return last_;
-        const EntryPtr *entry = index_.cover(block);
-        if (!entry)
-            return std::nullopt;
-        const auto [number, fresh] =
-            numbers_.try_emplace(entry->get(), static_cast<std::uint32_t>(out_.regions.size()));
-        if (fresh)
-            out_.regions.push_back(*entry);
-        last_ = Covering{number->second, (*entry)->desc};
-        return last_;
+        return last_.range.covers(block) ? &last_ : lookUp(block);
     }
 
 private:
+    const Covering *
+    lookUp(const nixlBasicDesc &block) {
+        const EntryPtr *entry = index_.cover(block);
+        if (!entry)
+            return nullptr;
+        const auto [number, fresh] =
+            numbers_.try_emplace(entry->get(), static_cast<std::uint32_t>(regions_.size()));
+        if (fresh)
+            regions_.push_back(*entry);
+        last_ = {number->second, (*entry)->desc};
+        return &last_;
+    }
+
     const CoveringIndex<EntryPtr> &index_;
-    ResolvedList &out_;
-    std::optional<Covering> last_;
+    Regions &regions_;
+    Covering last_{0, nixlBasicDesc(0, 0, 0)}; // covers nothing that is not empty
     std::unordered_map<const RegionEntry *, std::uint32_t> numbers_;
 };
 
@@ -55,28 +61,29 @@ wraps(const nixlStrideDesc &row) {
 
 template<typename EntryPtr>
 Status
-resolveBlocks(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedList &out,
+resolveBlocks(const BlockInput &input, Resolver<EntryPtr> &resolver, BlockList &out, const EnginePtr &engine,
               const std::string &whose) {
     for (std::size_t i = 0; i < input.blocks.size();) {
         const nixlBasicDesc &block = input.blocks[i];
         if (block.len == 0)
-            return notCovered(i, input.memory, block, out.engine, whose);
+            return notCovered(i, input.memory, block, engine, whose);
         const std::size_t run = runLength(input.blocks, i);
         if (run >= kShortestRun) {
             const std::uint64_t done =
-                appendRun(out.blocks, block, input.blocks[i + 1].addr - block.addr, run, resolver);
+                appendRun(out, block, input.blocks[i + 1].addr - block.addr, run, resolver);
             if (done < run)
-                return notCovered(i + done, input.memory, input.blocks[i + done], out.engine, whose);
+                return notCovered(i + done, input.memory, input.blocks[i + done], engine, whose);
             i += run;
             continue;
         }
+        out.expectBlocks(input.blocks.size());
         // The last block of a short run may begin the next one.
         for (const std::size_t end = i + (run > 1 ? run - 1 : 1); i < end; ++i) {
             const nixlBasicDesc &single = input.blocks[i];
-            const auto hit = resolver(single);
+            const Covering *hit = resolver(single);
             if (!hit)
-                return notCovered(i, input.memory, single, out.engine, whose);
-            out.blocks.append(single.addr, single.len, single.len, 1, hit->region);
+                return notCovered(i, input.memory, single, engine, whose);
+            out.append(single.addr, single.len, hit->region);
         }
     }
     return {};
@@ -84,7 +91,7 @@ resolveBlocks(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedLis
 
 template<typename EntryPtr>
 Status
-resolveRows(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedList &out,
+resolveRows(const BlockInput &input, Resolver<EntryPtr> &resolver, BlockList &out, const EnginePtr &engine,
             const std::string &whose) {
     for (std::size_t i = 0; i < input.rows.size(); ++i) {
         const nixlStrideDesc &row = input.rows[i];
@@ -98,26 +105,46 @@ resolveRows(const BlockInput &input, Resolver<EntryPtr> &resolver, ResolvedList 
             return refuse("the stride is smaller than the length");
         if (wraps(row))
             return refuse("the addresses wrap");
-        if (!out.blocks.hasRoomFor(row.count))
+        if (!out.hasRoomFor(row.count))
             return refuse("the rows have more pieces than can be numbered");
-        const std::uint64_t done = appendRun(out.blocks, row, row.stride, row.count, resolver);
+        const std::uint64_t done = appendRun(out, row, row.stride, row.count, resolver);
         if (done < row.count)
             return refuse("piece ", done, " lies in no memory that ", whose, " registered with ",
-                          out.engine->name());
+                          engine->name());
     }
     return {};
+}
+
+/// The registrations that cover `known`, one by one; nothing if one is not covered.
+template<typename EntryPtr>
+std::optional<Regions>
+coverRegions(const Regions &known, const CoveringIndex<EntryPtr> &index) {
+    Regions regions;
+    regions.reserve(known.size());
+    for (const auto &region : known) {
+        const EntryPtr *entry = index.cover(region->desc);
+        if (!entry)
+            return std::nullopt;
+        regions.push_back(*entry);
+    }
+    return regions;
 }
 
 template<typename EntryPtr>
 Result<ResolvedList>
 resolveIn(const BlockInput &input, const CoveringIndex<EntryPtr> &index, const EnginePtr &engine,
-          const std::string &whose) {
-    ResolvedList out{engine, {}, {}};
+          const ResolvedList *known, const std::string &whose) {
     if (input.empty())
         return Status::error(NIXL_ERR_NOT_FOUND, "the list is empty");
-    Resolver<EntryPtr> resolver(index, out);
-    const Status status = input.rows.empty() ? resolveBlocks(input, resolver, out, whose)
-                                             : resolveRows(input, resolver, out, whose);
+    if (known) {
+        if (auto regions = coverRegions(known->regions, index))
+            return ResolvedList{engine, known->blocks, std::move(*regions)};
+    }
+    auto blocks = std::make_shared<BlockList>();
+    ResolvedList out{engine, blocks, {}};
+    Resolver<EntryPtr> resolver(index, out.regions);
+    const Status status = input.rows.empty() ? resolveBlocks(input, resolver, *blocks, engine, whose)
+                                             : resolveRows(input, resolver, *blocks, engine, whose);
     if (!status.ok())
         return status;
     return out;
@@ -126,17 +153,19 @@ resolveIn(const BlockInput &input, const CoveringIndex<EntryPtr> &index, const E
 } // namespace
 
 Result<ResolvedList>
-resolve(const BlockInput &input, const LocalMemory &memory, const EnginePtr &engine) {
+resolve(const BlockInput &input, const LocalMemory &memory, const EnginePtr &engine,
+        const ResolvedList *known) {
     return memory.withSection(engine.get(), input.memory, [&](const CoveringIndex<LocalEntryPtr> &index) {
-        return resolveIn(input, index, engine, "this agent");
+        return resolveIn(input, index, engine, known, "this agent");
     });
 }
 
 Result<ResolvedList>
-resolve(const BlockInput &input, const Peers &peers, const PeerState &peer, const EnginePtr &engine) {
+resolve(const BlockInput &input, const Peers &peers, const PeerState &peer, const EnginePtr &engine,
+        const ResolvedList *known) {
     return peers.withSection(peer, engine.get(), input.memory,
                              [&](const CoveringIndex<RemoteEntryPtr> &index) {
-                                 return resolveIn(input, index, engine, concat("'", peer.name, "'"));
+                                 return resolveIn(input, index, engine, known, concat("'", peer.name, "'"));
                              });
 }
 

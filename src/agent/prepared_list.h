@@ -20,10 +20,11 @@ enum class Side {
     kRemote,   ///< a peer's memory
 };
 
-/// A list as one engine sees it: every block lies in one of `regions`.
+/// A list as one engine sees it: every block lies in the one of `regions` that it names. Engines in which the
+/// same memory is registered share the blocks.
 struct ResolvedList {
     EnginePtr engine;
-    BlockList blocks;
+    std::shared_ptr<const BlockList> blocks;
     std::vector<std::shared_ptr<RegionEntry>> regions;
 };
 
@@ -47,13 +48,15 @@ struct BlockInput {
     }
 };
 
-/// Resolves against this agent's registrations in one engine.
+/// Resolves against this agent's registrations in one engine. `known`, nullptr for none, is the same input as
+/// another engine sees it: where a registration covers each of its regions, blocks are not looked up again.
 /// NIXL_ERR_NOT_FOUND, naming the first block that lies in no registration.
-Result<ResolvedList> resolve(const BlockInput &input, const LocalMemory &memory, const EnginePtr &engine);
+Result<ResolvedList> resolve(const BlockInput &input, const LocalMemory &memory, const EnginePtr &engine,
+                             const ResolvedList *known = nullptr);
 
 /// Resolves against a peer's registrations in one engine.
 Result<ResolvedList> resolve(const BlockInput &input, const Peers &peers, const PeerState &peer,
-                             const EnginePtr &engine);
+                             const EnginePtr &engine, const ResolvedList *known = nullptr);
 
 } // namespace nixl
 

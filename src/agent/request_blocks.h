@@ -15,7 +15,7 @@ namespace nixl {
 
 /// What a request moves.
 struct RequestBlocks {
-    std::vector<Block> blocks;
+    LongArray<Block> blocks;
     std::uint64_t bytes = 0;
     std::size_t pairs = 0; ///< before merging
     /// The registrations that the blocks use, numbered as the blocks name them.

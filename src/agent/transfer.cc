@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "util/concat.h"
+#include "util/log.h"
 
 using nixl::LockGuard;
 using nixl::Progress;
@@ -39,6 +40,13 @@ nixlXferReqH::create(nixl::TransferParts parts, nixl::Telemetry *telemetry) {
     auto prepared = request->engine().impl().prepare(request->spec_);
     if (!prepared.ok())
         return prepared.status().withContext(request->engine().name());
+    nixl::TransferParts &made = request->parts_;
+    if (const auto path = prepared.value()->path())
+        refinePlan(made.plan, made.service, *path,
+                   {made.operation, made.localMemory, made.remoteMemory, made.blocks.blocks.size(),
+                    made.blocks.bytes, made.notification.has_value()});
+    NIXL_LOG(kDebug, "request with '", made.peerName, "': ", made.blocks.blocks.size(), " blocks by ",
+             made.service.engine->name(), ", ", made.plan.path.lane, " (", made.plan.path.reason, ")");
     LockGuard lock(request->mutex_);
     request->request_ = std::move(prepared).value();
     return request;

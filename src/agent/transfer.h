@@ -115,7 +115,7 @@ private:
     }
 
     // Constant after create().
-    const nixl::TransferParts parts_;
+    nixl::TransferParts parts_;
     std::vector<nixl::LocalRegionRef> localRegions_;
     std::vector<nixl::RemoteRegionRef> remoteRegions_;
     nixl::TransferSpec spec_;

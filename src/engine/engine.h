@@ -58,6 +58,8 @@ struct Capabilities {
     bool local = false;         ///< moves between two regions of the same agent
     bool remote = false;        ///< moves between regions of two agents
     bool notifications = false; ///< carries messages between agents; REQUIRED if remote
+    /// Kinds of memory that it would register elsewhere but does not here, each with the reason.
+    std::vector<std::pair<nixl_mem_t, std::string>> refused{};
 };
 
 /// What the core tells a new engine.
@@ -184,6 +186,13 @@ public:
     EngineRequest(const EngineRequest &) = delete;
     EngineRequest &operator=(const EngineRequest &) = delete;
 
+    /// How it goes, if the engine can tell better than path(), now that it has the blocks; same kind of lane.
+    /// Constant.
+    virtual std::optional<Path>
+    path() const {
+        return std::nullopt;
+    }
+
     /// Starts the transfer. Returns soon; engine threads do the work. With `notification`, the peer gets that
     /// message once the data is visible there, without a further call by the program, and the transfer is not
     /// done before the message is on its way. May be called again after a terminal state.
@@ -215,13 +224,6 @@ public:
 
     /// Constant.
     virtual const Capabilities &capabilities() const = 0;
-
-    /// Of a network engine: why its settings rule out a way inside the host, for the engine that joins it;
-    /// nothing if they do not. Constant.
-    virtual std::optional<std::string>
-    hostLaneLimit(HostLane) const {
-        return std::nullopt;
-    }
 
     // ---- Local memory ----
 
@@ -304,8 +306,17 @@ class EngineFactory {
 public:
     virtual ~EngineFactory() = default;
     virtual const EngineInfo &info() const = 0;
+
     /// NIXL_ERR_BACKEND with the reason if the engine cannot work here.
     virtual Result<std::unique_ptr<Engine>> create(const EngineConfig &config) const = 0;
+
+    /// Of a network engine: why its settings rule out a way inside the host, for the engine that joins it or
+    /// stands in for it; nothing if they do not. Answers also where create() fails; what is wrong with the
+    /// settings themselves is for create() to say.
+    virtual std::optional<std::string>
+    hostLaneLimit(HostLane, const EngineConfig &) const {
+        return std::nullopt;
+    }
 };
 
 } // namespace nixl

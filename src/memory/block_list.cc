@@ -5,8 +5,20 @@ namespace nixl {
 void
 BlockList::append(std::uint64_t address, std::uint64_t length, std::uint64_t stride, std::uint64_t count,
                   std::uint32_t region) {
+    if (count == 1 && rows_.empty())
+        return append(address, length, region);
+    if (rows_.empty())
+        turnIntoRows();
     rows_.push_back({size_, address, length, stride, region});
     size_ += count;
+}
+
+void
+BlockList::turnIntoRows() {
+    rows_.reserve(blocks_.size() + 1);
+    for (const ListBlock &block : blocks_)
+        rows_.push_back({rows_.size(), block.address, block.length, block.length, block.region});
+    blocks_ = {};
 }
 
 std::size_t

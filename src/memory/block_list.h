@@ -7,9 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "memory/large_allocator.h"
 #include "nixl_descriptors.h"
 
 namespace nixl {
+
+/// An array that is written once from end to end, and may be long.
+template<typename T> using LongArray = std::vector<T, LargeAllocator<T>>;
 
 /// One block of a list.
 struct ListBlock {
@@ -19,13 +23,30 @@ struct ListBlock {
 };
 
 /// Blocks in the order of a list, numbered from 0. Runs of equal blocks at equal distances in one region are
-/// kept as one row, so that a strided list of millions of blocks is as small as its description.
+/// kept as one row, so that a strided list of millions of blocks is as small as its description; a list
+/// without runs is an array of its blocks.
 class BlockList {
 public:
     /// True if `count` more blocks can be numbered.
     bool
     hasRoomFor(std::uint64_t count) const {
         return count <= std::numeric_limits<std::uint64_t>::max() - size_;
+    }
+
+    /// Makes room for `count` blocks in all if the list has single blocks only.
+    void
+    expectBlocks(std::size_t count) {
+        if (rows_.empty() && blocks_.capacity() < count)
+            blocks_.reserve(count);
+    }
+
+    /// Appends one block. REQUIRES: hasRoomFor(1).
+    void
+    append(std::uint64_t address, std::uint64_t length, std::uint32_t region) {
+        if (!rows_.empty())
+            return append(address, length, length, 1, region);
+        blocks_.emplace_back(address, length, region);
+        ++size_;
     }
 
     /// Appends `count` blocks of `length` bytes, `stride` apart, all in `region`. REQUIRES: count > 0,
@@ -41,28 +62,36 @@ public:
     /// Number of rows that describe the list.
     std::size_t
     rowCount() const {
-        return rows_.size();
+        return rows_.empty() ? blocks_.size() : rows_.size();
     }
 
     /// Walks over blocks by number; cheap for numbers that follow each other and where all rows are single
-    /// blocks.
+    /// blocks. The list does not change meanwhile.
     class Cursor {
     public:
-        explicit Cursor(const BlockList &list) : list_(&list) {}
+        explicit Cursor(const BlockList &list)
+            : list_(&list), blocks_(list.rows_.empty() ? list.blocks_.data() : nullptr) {}
 
         /// REQUIRES: number < size() of the list.
         ListBlock
         at(std::uint64_t number) {
-            if (list_->rows_.size() == list_->size_)
-                row_ = static_cast<std::size_t>(number);
-            else if (!list_->contains(row_, number))
+            if (!blocks_)
+                return inRows(number);
+            const ListBlock &block = blocks_[number];
+            return {block.address, block.length, block.region};
+        }
+
+    private:
+        ListBlock
+        inRows(std::uint64_t number) {
+            if (!list_->contains(row_, number))
                 row_ = list_->contains(row_ + 1, number) ? row_ + 1 : list_->rowOf(number);
             const Row &row = list_->rows_[row_];
             return {row.address + (number - row.first) * row.stride, row.length, row.region};
         }
 
-    private:
         const BlockList *list_;
+        const ListBlock *blocks_; ///< nullptr: the list has rows
         std::size_t row_ = 0;
     };
 
@@ -82,8 +111,11 @@ private:
     }
 
     std::size_t rowOf(std::uint64_t number) const;
+    void turnIntoRows();
 
-    std::vector<Row> rows_;
+    // One of them is empty: the blocks themselves until there is a run, then rows.
+    LongArray<ListBlock> blocks_;
+    LongArray<Row> rows_;
     std::uint64_t size_ = 0;
 };
 
@@ -97,8 +129,8 @@ struct Covering {
     nixlBasicDesc range;
 };
 
-/// Appends `count` blocks like `first`, `stride` apart, each resolved by `cover(block) ->
-/// optional<Covering>`. Returns how many were covered; fewer than `count` means that the next one is not.
+/// Appends `count` blocks like `first`, `stride` apart, each resolved by `cover(block) -> const Covering *`.
+/// Returns how many were covered; fewer than `count` means that the next one is not.
 /// REQUIRES: first.len > 0, stride >= first.len if count > 1, no address wraps, list.hasRoomFor(count).
 template<typename Cover>
 std::uint64_t
@@ -107,7 +139,7 @@ appendRun(BlockList &list, const nixlBasicDesc &first, std::uint64_t stride, std
     std::uint64_t done = 0;
     while (done < count) {
         const nixlBasicDesc block(first.addr + done * stride, first.len, first.devId);
-        const auto hit = cover(block);
+        const Covering *hit = cover(block);
         if (!hit)
             break;
         const std::uint64_t offset = block.addr - hit->range.addr;

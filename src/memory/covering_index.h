@@ -25,10 +25,19 @@ public:
     Age
     insert(const nixlBasicDesc &range, Value value) {
         const Age age = nextAge_++;
-        const Index fresh = newNode({range.addr, lastByte(range), range.len, age}, std::move(value));
-        Index &root = roots_.try_emplace(range.devId, kNone).first->second;
-        const auto [before, after] = split(root, nodes_[fresh].key);
-        root = merge(merge(before, fresh), after);
+        const Key key{range.addr, lastByte(range), range.len, age};
+        const Index fresh = newNode(key, std::move(value));
+        Index *at = &roots_.try_emplace(range.devId, kNone).first->second;
+        while (*at != kNone && nodes_[*at].priority > nodes_[fresh].priority) {
+            Node &node = nodes_[*at];
+            node.highest = std::max(node.highest, key.last);
+            at = node.key < key ? &node.right : &node.left;
+        }
+        const auto [before, after] = split(*at, key);
+        nodes_[fresh].left = before;
+        nodes_[fresh].right = after;
+        update(fresh);
+        *at = fresh;
         ++size_;
         return age;
     }
@@ -39,10 +48,7 @@ public:
         const auto root = roots_.find(range.devId);
         if (root == roots_.end())
             return false;
-        const Key key{range.addr, lastByte(range), range.len, age};
-        const auto [before, rest] = split(root->second, key);
-        const auto [found, after] = split(rest, {key.start, key.last, key.length, age + 1});
-        root->second = merge(before, after);
+        const Index found = detach(root->second, {range.addr, lastByte(range), range.len, age});
         if (root->second == kNone)
             roots_.erase(root);
         if (found == kNone)
@@ -215,6 +221,22 @@ private:
         nodes_[high].left = merge(low, nodes_[high].left);
         update(high);
         return high;
+    }
+
+    /// Takes the node of `key` out of the tree below `link`; kNone if it is not there.
+    Index
+    detach(Index &link, const Key &key) {
+        const Index at = link;
+        if (at == kNone)
+            return kNone;
+        Node &node = nodes_[at];
+        if (!(node.key < key) && !(key < node.key)) {
+            link = merge(node.left, node.right);
+            return at;
+        }
+        const Index found = detach(node.key < key ? node.right : node.left, key);
+        update(at);
+        return found;
     }
 
     void

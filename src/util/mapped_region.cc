@@ -11,6 +11,9 @@
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
@@ -76,6 +79,33 @@ mapForeignMemory(int fd, std::size_t size) {
     if (address == MAP_FAILED)
         return Status::error(NIXL_ERR_BACKEND, "cannot map ", size, " bytes of a peer: ", strerror(errno));
     return MappedRegion(address, size);
+}
+
+Result<MappedRegion>
+mapForeignPiece(int fd, std::uint64_t offset, std::uint64_t size) {
+    const int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0)
+        return Status::error(NIXL_ERR_MISMATCH, "its descriptor is not of a memfd");
+    if ((seals & F_SEAL_SHRINK) == 0)
+        return Status::error(NIXL_ERR_MISMATCH, "its memfd is not sealed against shrinking (F_SEAL_SHRINK)");
+    struct stat status{};
+    struct statfs filesystem{};
+    if (fstat(fd, &status) != 0 || fstatfs(fd, &filesystem) != 0)
+        return Status::error(NIXL_ERR_MISMATCH, "its memfd cannot be examined: ", strerror(errno));
+    const bool huge = filesystem.f_type == HUGETLBFS_MAGIC;
+    if (!huge && filesystem.f_type != TMPFS_MAGIC)
+        return Status::error(NIXL_ERR_MISMATCH, "its descriptor is not of a memfd");
+    const auto bytes = static_cast<std::uint64_t>(status.st_size);
+    if (size == 0 || offset > bytes || size > bytes - offset)
+        return Status::error(NIXL_ERR_MISMATCH, "its memfd has ", bytes, " bytes and cannot hold ", size,
+                             " at offset ", offset);
+    void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+    if (address == MAP_FAILED)
+        return Status::error(NIXL_ERR_BACKEND, "its ", size, " bytes cannot be mapped: ", strerror(errno));
+    MappedRegion mapping(address, size);
+    if (huge && madvise(address, size, MADV_POPULATE_WRITE) != 0)
+        return Status::error(NIXL_ERR_BACKEND, "its huge pages are not all there: ", strerror(errno));
+    return mapping;
 }
 
 } // namespace nixl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "util/scoped_fd.h"
@@ -57,5 +58,11 @@ Result<SharedMemory> createSharedMemory(const char *name, std::size_t size);
 /// would kill us) nor grow, is ordinary memory and has exactly `size` bytes. NIXL_ERR_MISMATCH: it is
 /// something else.
 Result<MappedRegion> mapForeignMemory(int fd, std::size_t size);
+
+/// Maps a piece of a foreign memfd for reading and writing, after checking that it cannot shrink and reaches
+/// as far as the piece does. Huge pages are taken if all of them are there, since one that is missing at the
+/// first access would kill us. NIXL_ERR_MISMATCH: it is something else; NIXL_ERR_BACKEND: it cannot be
+/// mapped.
+Result<MappedRegion> mapForeignPiece(int fd, std::uint64_t offset, std::uint64_t size);
 
 } // namespace nixl

@@ -1,6 +1,9 @@
 // Numbers that others cannot guess, from the system.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <sys/random.h>
@@ -29,5 +32,36 @@ randomKey() {
         randomBytes(&key, sizeof key);
     return key;
 }
+
+/// Keys as those of randomKey(), fetched many at a time. Not thread-safe. It must not be used on both sides
+/// of a fork, which would get the same keys.
+class RandomKeys {
+public:
+    /// `expected`: how many will be asked for; more are possible.
+    explicit RandomKeys(std::size_t expected) : expected_(expected) {}
+
+    std::uint64_t
+    next() {
+        std::uint64_t key = 0;
+        while (key == 0) {
+            if (left_ == 0)
+                fetch();
+            key = keys_[--left_];
+        }
+        return key;
+    }
+
+private:
+    void
+    fetch() {
+        left_ = std::clamp<std::size_t>(expected_, 1, keys_.size());
+        expected_ -= std::min(expected_, left_);
+        randomBytes(keys_.data(), left_ * sizeof keys_[0]);
+    }
+
+    std::array<std::uint64_t, 32> keys_; // 256 bytes: what the kernel gives without interruption
+    std::size_t left_ = 0;
+    std::size_t expected_;
+};
 
 } // namespace nixl

@@ -17,7 +17,8 @@ namespace nixl::conformance {
 namespace {
 
 ucx::Api real;
-std::atomic<int> callsLeft{-1}; ///< calls until the peer dies; below 0: it does not
+std::atomic<bool> putFails{false}; ///< the next put fails on this side
+std::atomic<int> callsLeft{-1};    ///< calls until the peer dies; below 0: it does not
 std::function<void()> killPeer;
 
 /// The error handler that the engine gave to an endpoint.
@@ -26,9 +27,9 @@ struct Handler {
 };
 
 Mutex watching;
-std::list<Handler> handlers NIXL_GUARDED_BY(watching);  // as long as the process: UCX keeps pointers to them
-std::set<ucp_ep_h> failed NIXL_GUARDED_BY(watching);    ///< endpoints whose error handler was called
-std::atomic<int> lateCalls{0};                          ///< posts to one of those
+std::list<Handler> handlers NIXL_GUARDED_BY(watching); // as long as the process: UCX keeps pointers to them
+std::set<ucp_ep_h> failed NIXL_GUARDED_BY(watching);   ///< endpoints whose error handler was called
+std::atomic<int> lateCalls{0};                         ///< posts to one of those
 
 /// Counts a call into UCX that concerns an endpoint.
 void
@@ -75,8 +76,10 @@ watchedApi() {
         return real.ep_rkey_unpack(endpoint, bytes, key);
     };
     api.put_nbx = [](ucp_ep_h endpoint, const void *buffer, size_t count, uint64_t remote, ucp_rkey_h key,
-                     const ucp_request_param_t *param) {
+                     const ucp_request_param_t *param) -> ucs_status_ptr_t {
         called(endpoint);
+        if (putFails.exchange(false))
+            return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
         return real.put_nbx(endpoint, buffer, count, remote, key, param);
     };
     api.get_nbx = [](ucp_ep_h endpoint, void *buffer, size_t count, uint64_t remote, ucp_rkey_h key,
@@ -106,11 +109,15 @@ public:
 
     Result<std::unique_ptr<Engine>>
     create(const EngineConfig &config) const override {
+        auto settings = ucx::parseSettings(config.params);
+        if (!settings.ok())
+            return settings.status();
         auto library = ucx::Library::get(*config.options);
         if (!library.ok())
             return library.status();
         real = library.value()->api();
-        return ucx::UcxEngine::create(config, library.value()->calledThrough(watchedApi()));
+        return ucx::UcxEngine::create(config, std::move(settings).value(),
+                                      library.value()->calledThrough(watchedApi()));
     }
 
 private:
@@ -224,6 +231,58 @@ TEST_P(UcxDeath, DuringARead) {
 
 TEST_P(UcxDeath, DuringTheFirstWrite) {
     dieAtEvery(GetParam(), NIXL_WRITE, false);
+}
+
+// A connection that is closed by force leaves the transfers of a living peer waiting for ever.
+TEST_P(UcxDeath, AFailureOfThisSideLeavesTheConnectionAlone) {
+    const EngineTraits traits = deathTraits(GetParam());
+    constexpr std::size_t kLength = std::size_t{32} << 20;
+    Side near(traits, "near"), far(traits, "far");
+    const auto nearMemory = near.allocate(kLength), farMemory = far.allocate(kLength);
+    const auto meet = [](Side &side, Side &other) {
+        return side.engine().loadPeer(other.agent(), other.engine().connectionInfo().value()).value();
+    };
+    const std::shared_ptr<Peer> farPeer = meet(near, far), nearPeer = meet(far, near);
+    const auto target = [](Side &side, Peer &peer, Side &owner, Registered &memory) {
+        const std::string key = owner.engine().publicData(memory.region()).value();
+        return side.engine().loadRegion(peer, memory.desc(), DRAM_SEG, key).value();
+    };
+    const auto farRegion = target(near, *farPeer, far, *farMemory);
+    const auto nearRegion = target(far, *nearPeer, near, *nearMemory);
+    Transfer write(near.engine(), NIXL_WRITE, *nearMemory,
+                   {farRegion.get(), farMemory->desc(), DRAM_SEG, "far", farPeer.get()}, {{0, 0, 1000}});
+    Transfer read(far.engine(), NIXL_READ, *farMemory,
+                  {nearRegion.get(), nearMemory->desc(), DRAM_SEG, "near", nearPeer.get()},
+                  {{1000, 1000, kLength - 1000}});
+    ASSERT_EQ(write.run().code, NIXL_SUCCESS);
+    const std::string bytes = pattern(kLength, 3);
+    nearMemory->memory().store(0, bytes);
+    ASSERT_GE(read.post().code, NIXL_SUCCESS);
+    putFails.store(true);
+    const Progress failed = write.run();
+    EXPECT_EQ(failed.code, NIXL_ERR_BACKEND);
+    EXPECT_THAT(failed.message, ::testing::HasSubstr("memory"));
+    EXPECT_EQ(write.run().code, NIXL_SUCCESS);
+    EXPECT_EQ(read.finish().code, NIXL_SUCCESS);
+    EXPECT_TRUE(farMemory->memory().load(1000, kLength - 1000) == bytes.substr(1000));
+}
+
+// The last words of an engine arrive, also over a connection that is only being opened.
+TEST_P(UcxDeath, MessagesOutliveTheirSender) {
+    const EngineTraits traits = deathTraits(GetParam());
+    Side far(traits, "far");
+    std::vector<std::string> messages{"first", pattern(1 << 20, 1), "last"};
+    {
+        Side near(traits, "near");
+        const std::shared_ptr<Peer> peer =
+            near.engine().loadPeer("far", far.engine().connectionInfo().value()).value();
+        for (const std::string &message : messages)
+            ASSERT_TRUE(near.engine().notify(peer.get(), message).ok());
+    }
+    const std::vector<Notification> taken = takeNotifications(far.engine(), messages.size());
+    ASSERT_EQ(taken.size(), messages.size());
+    for (std::size_t i = 0; i < messages.size(); ++i)
+        EXPECT_TRUE(taken[i].message == messages[i]) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, UcxDeath, ::testing::ValuesIn(kLanes), laneName);

@@ -36,17 +36,17 @@ sharedMemoryTraits() {
 /// As with RDMA hardware, memory is reached without the peer's library.
 EngineTraits
 directTraits() {
-    EngineTraits traits = ucxTraits("UCX_direct", {{"ucx_error_handling_mode", "none"},
-                                                   {"engine_config", "TLS=posix,sysv,cma,self"}});
+    EngineTraits traits = ucxTraits(
+        "UCX_direct", {{"ucx_error_handling_mode", "none"}, {"engine_config", "TLS=posix,sysv,cma,self"}});
     traits.noticesEnds = NoticesEnds::kNever;
     return traits;
 }
 
 EngineTraits
 threadsTraits() {
-    return ucxTraits("UCX_threads", {{"num_threads", "3"},
-                                     {"split_batch_size", "100"},
-                                     {"engine_config", "TLS=tcp,NET_DEVICES=lo"}});
+    return ucxTraits(
+        "UCX_threads",
+        {{"num_threads", "3"}, {"split_batch_size", "100"}, {"engine_config", "TLS=tcp,NET_DEVICES=lo"}});
 }
 
 } // namespace

@@ -97,6 +97,27 @@ def test_c20_wrong_tuples_are_named_by_position(desc, error, words):
         XferList(DRAM, [(1, 2, 3), desc])
 
 
+def test_every_integer_that_fits_is_taken():
+    class Number:
+        def __index__(self):
+            return 9
+
+    fields = (1 << 63, (1 << 64) - 1, (1 << 63) - 1), (0, True, 1 << 30), (np.uint64(7), Number(), np.int8(3))
+    assert list(XferList(DRAM, list(fields))) == [
+        (1 << 63, (1 << 64) - 1, (1 << 63) - 1),
+        (0, 1, 1 << 30),
+        (7, 9, 3),
+    ]
+
+
+def test_rows_of_an_array_need_not_be_aligned():
+    rows = np.zeros(3 * 24 + 1, np.uint8)[1:].view(np.uint64).reshape(3, 3)
+    rows[:] = np.arange(9).reshape(3, 3)
+    assert not rows.flags.aligned
+    for kind in (XferList, RegList):
+        assert [tuple(desc)[:3] for desc in kind(DRAM, rows)] == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
+
+
 def test_wrong_texts_are_named_by_position():
     with pytest.raises(RuntimeError, match=r"descs\[0\]: meta is None"):
         RegList(DRAM, [(1, 2, 3, None)])

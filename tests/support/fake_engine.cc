@@ -185,7 +185,8 @@ public:
     FakeEngine(std::shared_ptr<FakeSettings> settings, const EngineConfig &config)
         : settings_(std::move(settings)), core_(std::make_shared<FakeCore>()),
           worker_(std::make_shared<Worker>()) {
-        capabilities_ = {settings_->memories, settings_->local, settings_->remote, settings_->notifications};
+        capabilities_ = {settings_->memories, settings_->local, settings_->remote, settings_->notifications,
+                         settings_->refused};
         core_->agent = config.agentName;
         core_->settings = settings_;
         FakeWorld &world = FakeWorld::get();
@@ -305,13 +306,6 @@ public:
         NIXL_RETURN_IF_ERROR(script.meet);
         NIXL_RETURN_IF_ERROR(reach(script, fake));
         return script.lane;
-    }
-
-    std::optional<std::string>
-    hostLaneLimit(HostLane lane) const override {
-        const auto limits = settings_->script().limits;
-        const auto found = limits.find(lane);
-        return found == limits.end() ? std::nullopt : std::optional(found->second);
     }
 
     Result<std::unique_ptr<RemoteRegion>>
@@ -477,6 +471,14 @@ FakeEngineFactory::create(const EngineConfig &config) const {
     NIXL_RETURN_IF_ERROR(settings_->script().create);
     settings_->created(config);
     return std::unique_ptr<Engine>(std::make_unique<FakeEngine>(settings_, config));
+}
+
+std::optional<std::string>
+FakeEngineFactory::hostLaneLimit(HostLane lane, const EngineConfig &config) const {
+    settings_->record(config.agentName, "hostLaneLimit", "");
+    const auto limits = settings_->script().limits;
+    const auto found = limits.find(lane);
+    return found == limits.end() ? std::nullopt : std::optional(found->second);
 }
 
 } // namespace nixl

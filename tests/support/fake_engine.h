@@ -92,6 +92,7 @@ struct FakeSettings {
     bool local = true;
     bool remote = true;
     bool notifications = true;
+    std::vector<std::pair<nixl_mem_t, std::string>> refused; ///< see Capabilities
     nixl_b_params_t options;
     std::string exclusiveGroup;
     std::string threadsOption;
@@ -165,6 +166,7 @@ public:
 
     const EngineInfo &info() const override;
     Result<std::unique_ptr<Engine>> create(const EngineConfig &config) const override;
+    std::optional<std::string> hostLaneLimit(HostLane lane, const EngineConfig &config) const override;
 
 private:
     std::shared_ptr<FakeSettings> settings_;

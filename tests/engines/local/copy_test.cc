@@ -15,13 +15,18 @@ namespace {
 
 constexpr std::size_t kMiB = 1 << 20;
 
-/// Both ends in this process, or the target in another one.
-class CopyTest : public ::testing::TestWithParam<bool> {
+enum class Where { kSameProcess, kOtherProcess, kMapped };
+constexpr const char *kNames[] = {"SameProcess", "OtherProcess", "Mapped"};
+constexpr const char *kLanes[] = {"same process", "process_vm", "shared mapping"};
+
+/// Both ends in this process, or the target in another one, with or without memory that can be mapped.
+class CopyTest : public ::testing::TestWithParam<Where> {
 protected:
     void
     start(std::size_t bytes) {
-        if (GetParam()) {
-            target_ = std::make_unique<TargetProcess>(bytes);
+        if (GetParam() != Where::kSameProcess) {
+            const Kind kind = GetParam() == Where::kMapped ? Kind::kSealed : Kind::kPrivate;
+            target_ = std::make_unique<TargetProcess>(bytes, Options(), [] {}, kind);
             node_ = std::make_unique<Node>("initiator", bytes);
             remote_ = &node_->load("target", target_->card());
         } else {
@@ -64,6 +69,7 @@ protected:
                     local.replace(piece.local, piece.length, remote, piece.remote, piece.length);
             }
             Move move(*node_, *remote_, operation, pieces);
+            EXPECT_EQ(move.path().lane, kLanes[static_cast<std::size_t>(GetParam())]);
             const Progress progress = move.run();
             ASSERT_EQ(progress.code, NIXL_SUCCESS) << progress.message;
             EXPECT_TRUE(remote == remoteBytes());
@@ -161,8 +167,11 @@ TEST_P(CopyTest, CancelLeavesMemoryQuiet) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(, CopyTest, ::testing::Bool(),
-                         [](const auto &test) { return test.param ? "OtherProcess" : "SameProcess"; });
+INSTANTIATE_TEST_SUITE_P(, CopyTest,
+                         ::testing::Values(Where::kSameProcess, Where::kOtherProcess, Where::kMapped),
+                         [](const ::testing::TestParamInfo<Where> &test) {
+                             return std::string(kNames[static_cast<std::size_t>(test.param)]);
+                         });
 
 TEST(Batching, FewSystemCallsForManyBlocks) {
     TargetProcess target(32 * kMiB);

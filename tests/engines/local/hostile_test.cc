@@ -266,6 +266,77 @@ TEST_F(HostileTest, ManySilentPeersDoNotKeepOthersOut) {
     expectAlive();
 }
 
+/// The next frame of the target.
+Frame
+nextFrame(const ScopedFd &socket, FrameReader &reader) {
+    Frame frame{};
+    EXPECT_TRUE(eventually([&] {
+        if (reader.next(frame).value())
+            return true;
+        reader.readOnce(socket.get());
+        return false;
+    }));
+    return frame;
+}
+
+TEST_F(HostileTest, QuestionsForMemory) {
+    Node lender("lender", 65536, {}, nullptr, Kind::kSealed);
+    info_ = decodeConnectionInfo(lender.engine().connectionInfo().value()).value();
+    const std::uint64_t id = SealedMemory::covering(lender.address(), 1)->id();
+    {
+        const ScopedFd socket = dial(); // before the handshake
+        send(socket, encodeAskMemory(id));
+        EXPECT_NE(readToEnd(socket).find("is not expected now"), std::string::npos);
+    }
+    {
+        const ScopedFd socket = befriend();
+        FrameReader reader;
+        send(socket, encodeAskMemory(id + 1000)); // no such memory: an answer, and nothing comes with it
+        Frame frame = nextFrame(socket, reader);
+        EXPECT_EQ(decodeMemory(frame.payload).value().length, 0U);
+        EXPECT_TRUE(reader.fds.empty());
+        send(socket, encodeAskMemory(id));
+        frame = nextFrame(socket, reader);
+        const LentPiece piece = decodeMemory(frame.payload).value();
+        EXPECT_EQ(piece.id, id);
+        EXPECT_EQ(piece.address, lender.address());
+        EXPECT_EQ(piece.length, 65536U);
+        ASSERT_EQ(reader.fds.size(), 1U);
+        EXPECT_TRUE(mapForeignPiece(reader.fds[0].get(), piece.offset, piece.length).ok());
+        send(socket, encodeAskMemory(id)); // twice
+        readToEnd(socket);
+    }
+    for (const std::string &payload :
+         {std::string(), std::string(7, 'x'), std::string(9, 'x'), std::string(8, '\0')}) {
+        const ScopedFd socket = befriend();
+        send(socket, frameHeader(FrameType::kAskMemory, payload.size()) + payload);
+        readToEnd(socket);
+    }
+    for (const FrameType type : {FrameType::kMemory, FrameType::kMemoryEnded}) {
+        const ScopedFd socket = befriend();
+        send(socket, frameHeader(type, 8) + std::string(8, '\1'));
+        readToEnd(socket);
+    }
+    EXPECT_EQ(log_.count("malformed name of memory"), 4U);
+    expectAlive(lender);
+}
+
+TEST_F(HostileTest, AStormOfQuestionsWithoutReadingTheAnswers) {
+    const ScopedFd socket = befriend();
+    std::string questions;
+    for (std::uint64_t id = 1; id <= 100'000; ++id)
+        questions += encodeAskMemory(id << 32);
+    std::size_t done = 0;
+    EXPECT_TRUE(eventually([&] {
+        const IoResult sent = sendSome(socket.get(), std::array{std::string_view(questions).substr(done)});
+        done += sent.bytes;
+        return sent.state == IoState::kClosed || log_.count("do not read the answers") == 1;
+    }));
+    readToEnd(socket);
+    EXPECT_EQ(log_.count("do not read the answers"), 1U);
+    expectAlive();
+}
+
 TEST_F(HostileTest, AMarkThatStaysIsNamedAndBounded) {
     Options options;
     options.localQuiesceTimeout = 100ms;

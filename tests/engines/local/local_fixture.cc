@@ -56,10 +56,11 @@ serveTarget(Line &line, Node &node) {
     }
 }
 
-TargetProcess::TargetProcess(std::size_t bytes, const Options &options, const std::function<void()> &before)
+TargetProcess::TargetProcess(std::size_t bytes, const Options &options, const std::function<void()> &before,
+                             Kind kind)
     : child_([&](Line &line) {
           before();
-          Node node("target", bytes, options);
+          Node node("target", bytes, options, nullptr, kind);
           line.send(node.card());
           serveTarget(line, node);
       }),

@@ -16,6 +16,7 @@
 
 #include "engine/engine.h"
 #include "engines/local/entry.h"
+#include "memory/sealed_memory.h"
 #include "support/child_process.h"
 #include "util/options.h"
 
@@ -35,11 +36,14 @@ eventually(const std::function<bool()> &condition, std::chrono::seconds patience
     return true;
 }
 
+/// Memory of the process alone, or memory that peers can map.
+enum class Kind { kPrivate, kSealed };
+
 /// An engine with one registered buffer.
 class Node {
 public:
     explicit Node(const std::string &agent, std::size_t bytes = 0, const Options &options = {},
-                  std::function<void()> onActivity = nullptr) {
+                  std::function<void()> onActivity = nullptr, Kind kind = Kind::kPrivate) {
         EngineConfig config;
         config.agentName = agent;
         config.options = std::make_shared<Options>(options);
@@ -51,8 +55,13 @@ public:
         if (bytes == 0)
             return;
         size_ = bytes;
-        memory_ = static_cast<char *>(
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        if (kind == Kind::kSealed) {
+            sealed_ = SealedMemory::create(bytes, false).value();
+            memory_ = reinterpret_cast<char *>(sealed_->address());
+        } else {
+            memory_ = static_cast<char *>(
+                mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        }
         enter();
     }
 
@@ -61,7 +70,7 @@ public:
         peers_.clear();
         region_.reset();
         engine_.reset();
-        if (memory_ != nullptr)
+        if (memory_ != nullptr && !sealed_)
             munmap(memory_, size_);
     }
 
@@ -144,6 +153,7 @@ public:
 
 private:
     std::unique_ptr<Engine> engine_;
+    std::shared_ptr<const SealedMemory> sealed_;
     char *memory_ = nullptr;
     std::size_t size_ = 0;
     std::unique_ptr<LocalRegion> region_;
@@ -186,6 +196,12 @@ public:
     Progress
     check() {
         return request_->check();
+    }
+
+    /// The lane it takes, and why not a faster one.
+    Path
+    path() const {
+        return request_->path().value();
     }
 
     bool
@@ -235,7 +251,8 @@ void serveTarget(Line &line, Node &node);
 class TargetProcess {
 public:
     explicit TargetProcess(
-        std::size_t bytes, const Options &options = {}, const std::function<void()> &before = [] {});
+        std::size_t bytes, const Options &options = {}, const std::function<void()> &before = [] {},
+        Kind kind = Kind::kPrivate);
 
     const std::string &
     card() const {

@@ -189,7 +189,8 @@ TEST(AddressCheckTest, TransportsHaveTheAddressesThatTheyFollow) {
         expectRefused(check(name, 6, 0), "lacks an address");
     }
     EXPECT_TRUE(check("\x63\x75", 0, 8).ok()); // self
-    expectRefused(check("\x63\x75", 0, 0), "byte 11 of the worker address: transport 0x7563 lacks an address");
+    expectRefused(check("\x63\x75", 0, 0),
+                  "byte 11 of the worker address: transport 0x7563 lacks an address");
     EXPECT_TRUE(check("xy", 0, 0).ok()); // not known
 }
 

@@ -103,6 +103,29 @@ TEST_F(HostLanes, IfEverythingIsRuledOutNobodyIsAsked) {
     EXPECT_EQ(host->count("meet"), 0u);
 }
 
+TEST_F(HostLanes, TheNetworkBackendThatRulesOutLeastIsSpokenFor) {
+    auto open = addEngine("OPEN");
+    open->network = true;
+    net->edit([](FakeScript &s) { s.limits[HostLane::kHostMemory] = "no"; });
+    start({"NET", "OPEN"}, {"NET", "OPEN"});
+    connect();
+    EXPECT_EQ(way(), "OPEN, HOST memory");
+    const nixl_opt_args_t net_only = only(backendsOfA[0]);
+    EXPECT_EQ(way(&net_only), "NET, memory") << "the program named it, with its limits";
+}
+
+TEST_F(HostLanes, AreAskedForOnceWithTheParameters) {
+    useRegistry();
+    nixlAgent agent("a", nixlAgentConfig());
+    create(agent, "NET");
+    const std::size_t asked = callsOfA(net, "hostLaneLimit");
+    EXPECT_EQ(asked, 3u) << "each lane";
+    nixl_blob_t blob;
+    ASSERT_OK(agent.registerMem(regions(memoryA)));
+    ASSERT_OK(agent.getLocalMD(blob));
+    EXPECT_EQ(callsOfA(net, "hostLaneLimit"), asked);
+}
+
 TEST_F(HostLanes, WhatIsCreatedByNameIsNotRuledOut) {
     net->edit([](FakeScript &s) { s.limits[HostLane::kHostMemory] = "no"; });
     start({"NET", "HOST"}, {"NET", "HOST"});

@@ -89,6 +89,24 @@ TEST_F(Meeting, IfTheNetworkAgreesThePeerIsGone) {
     EXPECT_FALSE(knowsB());
 }
 
+TEST_F(Meeting, ANetworkThatCannotTellDoesNotAgree) {
+    host->edit([](FakeScript &s) { s.meet = Status(NIXL_ERR_REMOTE_DISCONNECT, "nobody listens"); });
+    net->edit([](FakeScript &s) {
+        s.connect = s.notify = s.pathRefused = Status(NIXL_ERR_BACKEND, "no transport in common");
+    });
+    start();
+    connect();
+    nixlXferReqH *request = nullptr;
+    EXPECT_STATUS(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
+        NIXL_ERR_BACKEND);
+    EXPECT_THAT(nixl_last_error(), ::testing::AllOf(HasSubstr("NET: no transport in common"),
+                                                    HasSubstr("NET, HOST: nobody listens")));
+    EXPECT_STATUS(a->genNotif("b", "x"), NIXL_ERR_BACKEND);
+    EXPECT_STATUS(a->makeConnection("b"), NIXL_ERR_BACKEND);
+    EXPECT_TRUE(knowsB());
+}
+
 TEST_F(Meeting, OneThatHasMetThePeerKnowsItsEnd) {
     start();
     connect();

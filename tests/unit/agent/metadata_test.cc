@@ -350,6 +350,38 @@ TEST_F(Metadata, OfEqualRegistrationsOneIsPublished) {
     EXPECT_EQ(decoded(blobOfB()).extension->keys, before.extension->keys);
 }
 
+TEST_F(Metadata, ARangeThatABlobNamesTwice) {
+    makeAgents();
+    for (const std::size_t offset : {0, 100, 200})
+        ASSERT_OK(b->registerMem(piece(memoryB, offset, 50)));
+    MetadataBlob blob = decoded(blobOfB());
+    blob.extension.reset();
+    nixl_reg_dlist_t &descs = blob.sections.at(0).descs;
+    ASSERT_EQ(descs.descCount(), 3);
+    const int ownOfB = fake->live().remoteRegions; // for loop-back
+    // Behind its neighbour and far away; that the rest is in order must not hide it.
+    for (const int position : {1, 3}) {
+        nixl_reg_dlist_t list(DRAM_SEG);
+        for (int i = 0; i < 3; ++i) {
+            if (i == position)
+                list.addDesc(descs[0]);
+            list.addDesc(descs[static_cast<unsigned>(i)]);
+        }
+        if (position == 3)
+            list.addDesc(descs[0]);
+        MetadataBlob doubled = blob;
+        doubled.sections.at(0).descs = list;
+        EXPECT_OK(loadIntoA(encodeMetadata(doubled)));
+        EXPECT_EQ(fake->live().remoteRegions, ownOfB + 3);
+        EXPECT_TRUE(knows(0, 50) && knows(200, 50));
+        EXPECT_OK(a->invalidateRemoteMD("b"));
+        doubled.sections.at(0).descs[static_cast<unsigned>(position)].metaInfo = descs[2].metaInfo;
+        EXPECT_STATUS(loadIntoA(encodeMetadata(doubled)), NIXL_ERR_NOT_ALLOWED);
+        EXPECT_THAT(nixl_last_error(), HasSubstr("twice"));
+        EXPECT_EQ(fake->live().remoteRegions, ownOfB);
+    }
+}
+
 TEST_F(Metadata, AnExtensionMayGoWithoutKeys) {
     makeAgents();
     ASSERT_OK(b->registerMem(regions(memoryB)));

@@ -151,6 +151,21 @@ TEST_F(Planner, NoPathAtAll) {
     EXPECT_THAT(nixl_last_error(), ::testing::AllOf(HasSubstr("FAKE says no"), HasSubstr("SECOND says no")));
 }
 
+TEST_F(Planner, NoPathNamesTheEnginesThatWereNoCandidates) {
+    auto lonely = addEngine("LONELY");
+    lonely->remote = false;
+    lonely->notifications = false;
+    start();
+    script([](FakeScript &s) { s.pathRefused = Status(NIXL_ERR_NOT_ALLOWED, "FAKE says no"); });
+    nixlXferReqH *request = nullptr;
+    EXPECT_STATUS(
+        a->createXferReq(NIXL_WRITE, blocks(memoryA, {{0, 8}}), blocks(memoryB, {{0, 8}}), "b", request),
+        NIXL_ERR_NOT_ALLOWED)
+        << "the code of the only candidate";
+    EXPECT_THAT(nixl_last_error(), ::testing::AllOf(HasSubstr("FAKE says no"),
+                                                    HasSubstr("LONELY: the peer has no connection for it")));
+}
+
 TEST_F(Planner, ADeadPeerIsSeenWhenTheRequestIsMade) {
     start();
     script([](FakeScript &s) { s.pathRefused = Status(NIXL_ERR_REMOTE_DISCONNECT, "process 7 is gone"); });

@@ -42,6 +42,20 @@ TEST_F(Registration, NoEngineForTheMemory) {
         << "named, but not its kind";
 }
 
+TEST_F(Registration, AnEngineThatWouldTakeTheMemoryElsewhereSaysWhyNotHere) {
+    fake->refused = {{VRAM_SEG, "this host has no CUDA driver"}};
+    makeAgents();
+    const std::string text = "VRAM_SEG: FAKE: this host has no CUDA driver";
+    EXPECT_STATUS(a->registerMem(list({piece(0, 8)}, VRAM_SEG)), NIXL_ERR_NOT_FOUND);
+    EXPECT_THAT(nixl_last_error(), ::testing::HasSubstr(text));
+    nixl_opt_args_t args;
+    args.backends = {backendsOfA[0]};
+    EXPECT_STATUS(a->registerMem(list({piece(0, 8)}, VRAM_SEG), &args), NIXL_ERR_BACKEND);
+    EXPECT_THAT(nixl_last_error(), ::testing::HasSubstr("VRAM_SEG: this host has no CUDA driver"));
+    EXPECT_STATUS(a->registerMem(list({{0, 0, 3, "key"}}, OBJ_SEG)), NIXL_ERR_NOT_FOUND);
+    EXPECT_THAT(nixl_last_error(), ::testing::Not(::testing::HasSubstr("CUDA"))) << "another kind";
+}
+
 TEST_F(Registration, EmptyLists) {
     makeAgents();
     EXPECT_STATUS(a->registerMem(list({})), NIXL_ERR_BACKEND);

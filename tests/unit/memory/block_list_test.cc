@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <vector>
 
 namespace nixl {
 namespace {
@@ -27,6 +27,41 @@ TEST(BlockList, RowsAndSingleBlocksAreNumberedInOrder) {
     EXPECT_EQ(cursor.at(3).region, 1u);
 }
 
+TEST(BlockList, ARunBehindSingleBlocksKeepsTheirNumbers) {
+    BlockList list;
+    list.expectBlocks(5);
+    list.append(100, 10, 3);
+    list.append(50, 20, 4);
+    EXPECT_EQ(list.rowCount(), 2u);
+    list.append(1000, 10, 100, 2, 5);
+    list.append(70, 30, 6);
+    ASSERT_EQ(list.size(), 5u);
+    EXPECT_EQ(list.rowCount(), 4u);
+    BlockList::Cursor cursor(list);
+    const ListBlock expected[] = {{100, 10, 3}, {50, 20, 4}, {1000, 10, 5}, {1100, 10, 5}, {70, 30, 6}};
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        const ListBlock block = cursor.at(i);
+        EXPECT_EQ(block.address, expected[i].address);
+        EXPECT_EQ(block.length, expected[i].length);
+        EXPECT_EQ(block.region, expected[i].region);
+    }
+}
+
+TEST(BlockList, AMillionSingleBlocksAreReadAsTheyWereWritten) {
+    constexpr std::uint64_t kBlocks = 1'000'000;
+    BlockList list;
+    list.expectBlocks(kBlocks);
+    for (std::uint64_t i = 0; i < kBlocks; ++i)
+        list.append(i * 7919 % 1'000'003, i + 1, static_cast<std::uint32_t>(i % 5));
+    BlockList::Cursor cursor(list);
+    for (std::uint64_t i = 0; i < kBlocks; ++i) {
+        const ListBlock block = cursor.at(i);
+        ASSERT_EQ(block.address, i * 7919 % 1'000'003);
+        ASSERT_EQ(block.length, i + 1);
+        ASSERT_EQ(block.region, i % 5);
+    }
+}
+
 TEST(BlockList, RunsNeedEqualLengthsDistancesAndDevice) {
     const auto run = [](std::vector<nixlBasicDesc> descs, std::size_t start = 0) {
         return runLength(descs, start);
@@ -43,13 +78,9 @@ TEST(BlockList, RunsNeedEqualLengthsDistancesAndDevice) {
 
 TEST(BlockList, ARunIsCutWhereRegionsEnd) {
     // Two regions of 100 bytes; blocks of 10 every 40 bytes: 0, 40, 80 | 120, 160.
-    const auto cover = [](const nixlBasicDesc &block) -> std::optional<Covering> {
-        const nixlBasicDesc first(0, 100, 0), second(100, 100, 0);
-        if (first.covers(block))
-            return Covering{7, first};
-        if (second.covers(block))
-            return Covering{8, second};
-        return std::nullopt;
+    const Covering first{7, nixlBasicDesc(0, 100, 0)}, second{8, nixlBasicDesc(100, 100, 0)};
+    const auto cover = [&](const nixlBasicDesc &block) {
+        return first.range.covers(block) ? &first : second.range.covers(block) ? &second : nullptr;
     };
     BlockList list;
     EXPECT_EQ(appendRun(list, nixlBasicDesc(0, 10, 0), 40, 5, cover), 5u);
@@ -65,8 +96,8 @@ TEST(BlockList, ARunIsCutWhereRegionsEnd) {
 }
 
 TEST(BlockList, AHugeCountIsOneRow) {
-    const nixlBasicDesc whole(0, ~std::size_t{0}, 0);
-    const auto cover = [&](const nixlBasicDesc &) { return std::optional<Covering>(Covering{0, whole}); };
+    const Covering whole{0, nixlBasicDesc(0, ~std::size_t{0}, 0)};
+    const auto cover = [&](const nixlBasicDesc &) { return &whole; };
     BlockList list;
     const std::uint64_t count = std::uint64_t{1} << 40;
     EXPECT_EQ(appendRun(list, nixlBasicDesc(0, 512, 0), 1024, count, cover), count);

@@ -55,6 +55,36 @@ TEST(SharedMemory, WhatCouldShrinkIsNotMapped) {
     close(ends[1]);
 }
 
+TEST(SharedMemory, PiecesThatPeersLendAreWritableAndChecked) {
+    const ScopedFd loose(memfd_create("loose", MFD_ALLOW_SEALING));
+    ASSERT_EQ(ftruncate(loose.get(), 4 * 4096), 0);
+    EXPECT_EQ(mapForeignPiece(loose.get(), 0, 4096).status().message(),
+              "its memfd is not sealed against shrinking (F_SEAL_SHRINK)");
+    ASSERT_EQ(fcntl(loose.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    {
+        const auto piece = mapForeignPiece(loose.get(), 4096, 8192).value();
+        piece.data()[8191] = std::byte{5};
+        char byte = 0;
+        ASSERT_EQ(pread(loose.get(), &byte, 1, 3 * 4096 - 1), 1);
+        EXPECT_EQ(byte, 5);
+    }
+    for (const auto &[offset, size] : {std::pair<std::uint64_t, std::uint64_t>{0, 4 * 4096 + 1},
+                                       {0, 0},
+                                       {4 * 4096, 1},
+                                       {4096, ~std::uint64_t{0}},
+                                       {~std::uint64_t{0}, 4096}})
+        EXPECT_EQ(mapForeignPiece(loose.get(), offset, size).status().message(),
+                  concat("its memfd has 16384 bytes and cannot hold ", size, " at offset ", offset));
+    EXPECT_EQ(mapForeignPiece(loose.get(), 17, 4096).status().code(), NIXL_ERR_BACKEND);
+    ASSERT_EQ(fcntl(loose.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+    EXPECT_EQ(mapForeignPiece(loose.get(), 0, 4096).status().code(), NIXL_ERR_BACKEND);
+    for (const char *path : {"/dev/null", "/dev/zero", "/proc/self/maps", "/etc/passwd", "/dev/shm"}) {
+        const ScopedFd other(open(path, O_RDONLY));
+        EXPECT_EQ(mapForeignPiece(other.get(), 0, 4096).status().code(), NIXL_ERR_MISMATCH) << path;
+    }
+    EXPECT_EQ(mapForeignPiece(-1, 0, 4096).status().code(), NIXL_ERR_MISMATCH);
+}
+
 TEST(Socket, TellsWhoConnectedAndCarriesDescriptors) {
     const std::string name = concat("nixl-test-", randomKey());
     const auto deadline = std::chrono::steady_clock::now() + 20s;
