@@ -148,7 +148,7 @@ const Lane kLanes[] = {
     {"threads",
      {{"engine_config", "TLS=tcp,NET_DEVICES=lo"}, {"num_threads", "2"}, {"split_batch_size", "2"}}},
     {"shm",
-     {{"engine_config", "TLS=tcp,posix,sysv,cma,self,NET_DEVICES=lo,POSIX_ERROR_HANDLING=y,"
+     {{"engine_config", "TLS=tcp,posix,sysv,self,NET_DEVICES=lo,POSIX_ERROR_HANDLING=y,"
                         "SYSV_ERROR_HANDLING=y,KEEPALIVE_INTERVAL=100ms"}}},
 };
 

@@ -6,6 +6,13 @@ namespace nixl::conformance {
 
 namespace {
 
+// ThreadSanitizer's wrapper of process_vm_readv takes the peer's addresses for its own.
+#if defined(__SANITIZE_THREAD__)
+#define NIXL_SHARED_MEMORY "posix,sysv,self"
+#else
+#define NIXL_SHARED_MEMORY "posix,sysv,cma,self"
+#endif
+
 EngineTraits
 ucxTraits(const std::string &name, const nixl_b_params_t &params) {
     EngineTraits traits;
@@ -26,7 +33,7 @@ tcpTraits() {
 EngineTraits
 sharedMemoryTraits() {
     EngineTraits traits =
-        ucxTraits("UCX_shm", {{"engine_config", "TLS=tcp,posix,sysv,cma,self,NET_DEVICES=lo,"
+        ucxTraits("UCX_shm", {{"engine_config", "TLS=tcp," NIXL_SHARED_MEMORY ",NET_DEVICES=lo,"
                                                 "POSIX_ERROR_HANDLING=y,SYSV_ERROR_HANDLING=y,"
                                                 "KEEPALIVE_INTERVAL=1s"}});
     traits.noticesEnds = NoticesEnds::kOfProcesses;
@@ -37,7 +44,7 @@ sharedMemoryTraits() {
 EngineTraits
 directTraits() {
     EngineTraits traits = ucxTraits(
-        "UCX_direct", {{"ucx_error_handling_mode", "none"}, {"engine_config", "TLS=posix,sysv,cma,self"}});
+        "UCX_direct", {{"ucx_error_handling_mode", "none"}, {"engine_config", "TLS=" NIXL_SHARED_MEMORY}});
     traits.noticesEnds = NoticesEnds::kNever;
     return traits;
 }
