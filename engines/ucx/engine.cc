@@ -224,7 +224,10 @@ UcxEngine::connect(Peer &peer) {
 
     auto &known = static_cast<UcxPeer &>(peer);
     const auto answers = std::make_shared<Answers>(); // answers may come after the wait
-    answers->missing = workers_.size();
+    {
+        LockGuard lock(answers->mutex);
+        answers->missing = workers_.size();
+    }
     for (const auto &worker : workers_) {
         known.connection(worker->index()).greet([answers](const Status &status) {
             LockGuard lock(answers->mutex);

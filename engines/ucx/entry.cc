@@ -8,23 +8,6 @@ namespace {
 
 class UcxEngineFactory : public EngineFactory {
 public:
-    UcxEngineFactory() {
-        info_.name = "UCX";
-        info_.version = "1";
-        info_.memories = {DRAM_SEG, VRAM_SEG};
-        info_.options = {{"ucx_devices", ""},
-                         {"device_list", ""},
-                         {"num_workers", "1"},
-                         {"num_threads", "0"},
-                         {"split_batch_size", "1024"},
-                         {"ucx_error_handling_mode", "peer"},
-                         {"ucx_num_device_channels", "4"},
-                         {"ucx_ep_close_force", "false"},
-                         {"engine_config", ""}};
-        info_.threadsOption = "num_threads";
-        info_.network = true;
-    }
-
     const EngineInfo &
     info() const override {
         return info_;
@@ -49,7 +32,22 @@ public:
     }
 
 private:
-    EngineInfo info_;
+    const EngineInfo info_{.name = "UCX",
+                           .version = "1",
+                           .memories = {DRAM_SEG, VRAM_SEG},
+                           .options = {{"ucx_devices", ""},
+                                       {"device_list", ""},
+                                       {"num_workers", "1"},
+                                       {"num_threads", "0"},
+                                       {"split_batch_size", "1024"},
+                                       {"ucx_error_handling_mode", "peer"},
+                                       {"ucx_num_device_channels", "4"},
+                                       {"ucx_ep_close_force", "false"},
+                                       {"engine_config", ""}},
+                           .exclusiveGroup = "",
+                           .threadsOption = "num_threads",
+                           .network = true,
+                           .joins = false};
 };
 
 } // namespace

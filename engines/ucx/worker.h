@@ -96,8 +96,9 @@ public:
     /// The same, or nothing if somebody else is at it.
     bool tryProgress() NIXL_EXCLUDES(mutex_);
 
-    /// Takes an operation up; the next round of work feeds it. REQUIRES: the lock.
-    void add(Operation &operation);
+    /// Takes an operation up; the next round of work feeds it. REQUIRES: the lock, as in a body of with(),
+    /// enter() or locked(), into which the analysis does not see.
+    void add(Operation &operation) NIXL_NO_LOCK_ANALYSIS;
 
     /// Runs `body`, which may add operations, under the lock and leaves what follows to the thread, or to
     /// whoever drives the worker next.

@@ -15,6 +15,8 @@
 #define NIXL_REQUIRES(...) NIXL_ANNOTATE(requires_capability(__VA_ARGS__))
 #define NIXL_REQUIRES_SHARED(...) NIXL_ANNOTATE(requires_shared_capability(__VA_ARGS__))
 #define NIXL_EXCLUDES(...) NIXL_ANNOTATE(locks_excluded(__VA_ARGS__))
+/// For a function whose lock is held in a way that the analysis cannot follow; a comment says how.
+#define NIXL_NO_LOCK_ANALYSIS NIXL_ANNOTATE(no_thread_safety_analysis)
 
 namespace nixl {
 
