@@ -5,67 +5,24 @@
 #include <utility>
 
 #include "engines/ucx/log_route.h"
+#include "engines/ucx/single_request.h"
 #include "util/log.h"
 
 namespace nixl::ucx {
 
 namespace {
 
-/// Waits until what was sent on a connection has arrived. Deletes itself when it is over.
-class Greeting : public Operation {
+/// Waits until what was sent on a connection has arrived.
+class Greeting : public SingleRequest {
 public:
-    Greeting(std::shared_ptr<Connection> connection, std::function<void(const Status &)> done)
-        : connection_(std::move(connection)), done_(std::move(done)) {}
-
-    /// REQUIRES: the worker's lock.
-    void
-    start() {
-        const auto opening = connection_->open();
-        if (!opening.ok()) {
-            outcome_ = opening.status();
-            over_ = true;
-            return;
-        }
-        opening_ = opening.value();
-        ucp_request_param_t param{};
-        param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-        param.cb.send = [](void *request, ucs_status_t status, void *greeting) {
-            auto *self = static_cast<Greeting *>(greeting);
-            self->conclude(status, false);
-            self->connection_->worker().api().request_free(request);
-        };
-        param.user_data = this;
-        void *request = connection_->worker().api().ep_flush_nbx(connection_->endpoint(), &param);
-        if (!UCS_PTR_IS_PTR(request))
-            conclude(UCS_PTR_STATUS(request), true);
-    }
-
-    bool
-    over() const override {
-        return over_;
-    }
-
-    void
-    ended() override {
-        done_(outcome_);
-        delete this;
-    }
+    Greeting(std::shared_ptr<Connection> connection, Done done)
+        : SingleRequest(std::move(connection), std::move(done)) {}
 
 private:
-    ~Greeting() override = default;
-
-    void
-    conclude(ucs_status_t status, bool posting) {
-        over_ = true;
-        if (status != UCS_OK)
-            outcome_ = connection_->report(opening_, status, posting);
+    void *
+    post(ucp_ep_h endpoint, ucp_request_param_t param) override {
+        return connection_->worker().api().ep_flush_nbx(endpoint, &param);
     }
-
-    const std::shared_ptr<Connection> connection_;
-    const std::function<void(const Status &)> done_;
-    std::uint64_t opening_ = 0;
-    bool over_ = false;
-    Status outcome_;
 };
 
 /// Whether whatever goes on over these transports comes with an event of the worker. Copies by the kernel

@@ -86,13 +86,13 @@ Inbox::take(std::vector<Notification> &out) {
     out.insert(out.end(), std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end()));
 }
 
-Message::Message(std::shared_ptr<Connection> connection, std::string payload, Sent sent)
-    : connection_(std::move(connection)), payload_(std::move(payload)), sent_(std::move(sent)) {
+Message::Message(std::shared_ptr<Connection> connection, std::string payload, Done sent)
+    : SingleRequest(std::move(connection), std::move(sent)), payload_(std::move(payload)) {
     connection_->pendingBytes.fetch_add(payload_.size());
 }
 
 void
-Message::send(const std::shared_ptr<Connection> &connection, std::string payload, Sent sent) {
+Message::send(const std::shared_ptr<Connection> &connection, std::string payload, Done sent) {
     auto *message = new Message(connection, std::move(payload), std::move(sent));
     const bool over = connection->worker().locked([&] {
         message->start();
@@ -106,45 +106,18 @@ Message::send(const std::shared_ptr<Connection> &connection, std::string payload
         connection->worker().enter([] {}); // not with(): this may be the end of another operation
 }
 
-void
-Message::start() {
-    const auto opening = connection_->open();
-    if (!opening.ok()) {
-        outcome_ = opening.status();
-        over_ = true;
-        return;
-    }
-    opening_ = opening.value();
-    const Api &api = connection_->worker().api();
-    ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+void *
+Message::post(ucp_ep_h endpoint, ucp_request_param_t param) {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_AM_SEND_FLAG_EAGER;
-    param.cb.send = onSent;
-    param.user_data = this;
-    void *request = api.am_send_nbx(connection_->endpoint(), kNotificationId, nullptr, 0, payload_.data(),
-                                    payload_.size(), &param);
-    if (UCS_PTR_IS_PTR(request))
-        return;
-    over_ = true;
-    if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_OK)
-        outcome_ = connection_->report(opening_, status, true);
-}
-
-void
-Message::onSent(void *request, ucs_status_t status, void *argument) {
-    auto *message = static_cast<Message *>(argument);
-    message->over_ = true;
-    if (status != UCS_OK)
-        message->outcome_ = message->connection_->report(message->opening_, status, false);
-    message->connection_->worker().api().request_free(request);
+    return connection_->worker().api().am_send_nbx(endpoint, kNotificationId, nullptr, 0, payload_.data(),
+                                                   payload_.size(), &param);
 }
 
 void
 Message::ended() {
     connection_->pendingBytes.fetch_sub(payload_.size());
-    if (sent_)
-        sent_(outcome_);
-    delete this;
+    SingleRequest::ended();
 }
 
 } // namespace nixl::ucx

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engines/ucx/connection.h"
+#include "engines/ucx/single_request.h"
 #include "util/mutex.h"
 
 namespace nixl::ucx {
@@ -45,37 +45,22 @@ private:
     std::vector<Notification> waiting_ NIXL_GUARDED_BY(mutex_);
 };
 
-/// A notification on its way. Deletes itself when it is over.
-class Message : public Operation {
+/// A notification on its way.
+class Message : public SingleRequest {
 public:
-    /// Called without locks: success once the bytes are UCX's to deliver, or the error.
-    using Sent = std::function<void(const Status &)>;
-
     /// Sends `payload` on `connection`, opening it if need be; what is sent on one connection arrives in that
-    /// order. Never fails: `sent` tells, perhaps before this returns.
-    static void send(const std::shared_ptr<Connection> &connection, std::string payload, Sent sent);
-
-    bool
-    over() const override {
-        return over_;
-    }
+    /// order. Never fails: `sent` tells, perhaps before this returns; success once the bytes are UCX's to
+    /// deliver.
+    static void send(const std::shared_ptr<Connection> &connection, std::string payload, Done sent);
 
     void ended() override;
 
 private:
-    Message(std::shared_ptr<Connection> connection, std::string payload, Sent sent);
-    ~Message() override = default;
+    Message(std::shared_ptr<Connection> connection, std::string payload, Done sent);
 
-    void start();
-    static void onSent(void *request, ucs_status_t status, void *message);
+    void *post(ucp_ep_h endpoint, ucp_request_param_t param) override;
 
-    const std::shared_ptr<Connection> connection_;
     const std::string payload_;
-    const Sent sent_;
-    // Under the lock of the connection's worker, until it is over.
-    std::uint64_t opening_ = 0;
-    bool over_ = false;
-    Status outcome_;
 };
 
 } // namespace nixl::ucx

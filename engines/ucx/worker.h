@@ -143,11 +143,6 @@ public:
     /// The bytes by which peers reach it.
     Result<std::string> address() const;
 
-    Mutex &
-    mutex() NIXL_ANNOTATE(lock_returned(mutex_)) {
-        return mutex_;
-    }
-
 private:
     ProgressWorker(Context &context, unsigned index, ucp_worker_h handle)
         : context_(context), index_(index), handle_(handle) {}

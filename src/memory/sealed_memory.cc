@@ -18,17 +18,8 @@
 #include <optional>
 #include <string_view>
 
+#include "util/memfd.h"
 #include "util/mutex.h"
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 
 namespace nixl {
 
@@ -79,21 +70,11 @@ struct Piece {
     std::size_t pageBytes = 0;
 };
 
-ScopedFd
-openMemfd(unsigned more) {
-    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | more;
-    // Systems can demand that memfds are not executable; older kernels do not know the flag.
-    ScopedFd fd(memfd_create("nixl-alloc", flags | MFD_NOEXEC_SEAL));
-    if (!fd.valid() && errno == EINVAL)
-        fd = ScopedFd(memfd_create("nixl-alloc", flags));
-    return fd;
-}
-
 /// Nullopt: errno says why not.
 std::optional<Piece>
 makePiece(std::size_t bytes, unsigned flags) {
     Piece piece;
-    piece.fd = openMemfd(flags);
+    piece.fd = createMemfd("nixl-alloc", flags);
     struct stat status{};
     if (!piece.fd.valid() || fstat(piece.fd.get(), &status) != 0)
         return std::nullopt;

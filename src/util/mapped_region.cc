@@ -8,31 +8,13 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
+#include "util/memfd.h"
 
 namespace nixl {
 
 namespace {
 
 constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-ScopedFd
-createMemfd(const char *name) {
-    constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    // Systems can demand that memfds are not executable; older kernels do not know the flag.
-    ScopedFd fd(memfd_create(name, kFlags | MFD_NOEXEC_SEAL));
-    if (!fd.valid() && errno == EINVAL)
-        fd = ScopedFd(memfd_create(name, kFlags));
-    return fd;
-}
 
 } // namespace
 

@@ -3,126 +3,12 @@
 // UCX 1.22 crashes if a put or get is posted to an endpoint that has failed but has not told so yet.
 #include <gmock/gmock.h>
 
-#include <atomic>
-#include <functional>
-#include <list>
-#include <set>
-
 #include "conformance/pair.h"
-#include "engines/ucx/engine.h"
-#include "util/mutex.h"
+#include "conformance/watched_ucx.h"
 
 namespace nixl::conformance {
 
 namespace {
-
-ucx::Api real;
-std::atomic<bool> putFails{false}; ///< the next put fails on this side
-std::atomic<int> callsLeft{-1};    ///< calls until the peer dies; below 0: it does not
-std::function<void()> killPeer;
-
-/// The error handler that the engine gave to an endpoint.
-struct Handler {
-    ucp_err_handler_t engines;
-};
-
-Mutex watching;
-std::list<Handler> handlers NIXL_GUARDED_BY(watching); // as long as the process: UCX keeps pointers to them
-std::set<ucp_ep_h> failed NIXL_GUARDED_BY(watching);   ///< endpoints whose error handler was called
-std::atomic<int> lateCalls{0};                         ///< posts to one of those
-
-/// Counts a call into UCX that concerns an endpoint.
-void
-called(ucp_ep_h endpoint) {
-    if (callsLeft.load() >= 0 && callsLeft.fetch_sub(1) == 0)
-        killPeer();
-    LockGuard lock(watching);
-    lateCalls += static_cast<int>(failed.count(endpoint));
-}
-
-void
-onError(void *argument, ucp_ep_h endpoint, ucs_status_t status) {
-    {
-        LockGuard lock(watching);
-        failed.insert(endpoint);
-    }
-    const auto *handler = static_cast<const Handler *>(argument);
-    handler->engines.cb(handler->engines.arg, endpoint, status);
-}
-
-ucs_status_t
-createEndpoint(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *endpoint) {
-    called(nullptr);
-    ucp_ep_params_t watched = *params;
-    if ((params->field_mask & UCP_EP_PARAM_FIELD_ERR_HANDLER) != 0) {
-        LockGuard lock(watching);
-        handlers.push_back({params->err_handler});
-        watched.err_handler = {onError, &handlers.back()};
-    }
-    const ucs_status_t status = real.ep_create(worker, &watched, endpoint);
-    if (status == UCS_OK) {
-        LockGuard lock(watching);
-        failed.erase(*endpoint);
-    }
-    return status;
-}
-
-ucx::Api
-watchedApi() {
-    ucx::Api api = real;
-    api.ep_create = createEndpoint;
-    api.ep_rkey_unpack = [](ucp_ep_h endpoint, const void *bytes, ucp_rkey_h *key) {
-        called(endpoint);
-        return real.ep_rkey_unpack(endpoint, bytes, key);
-    };
-    api.put_nbx = [](ucp_ep_h endpoint, const void *buffer, size_t count, uint64_t remote, ucp_rkey_h key,
-                     const ucp_request_param_t *param) -> ucs_status_ptr_t {
-        called(endpoint);
-        if (putFails.exchange(false))
-            return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-        return real.put_nbx(endpoint, buffer, count, remote, key, param);
-    };
-    api.get_nbx = [](ucp_ep_h endpoint, void *buffer, size_t count, uint64_t remote, ucp_rkey_h key,
-                     const ucp_request_param_t *param) {
-        called(endpoint);
-        return real.get_nbx(endpoint, buffer, count, remote, key, param);
-    };
-    api.ep_flush_nbx = [](ucp_ep_h endpoint, const ucp_request_param_t *param) {
-        called(endpoint);
-        return real.ep_flush_nbx(endpoint, param);
-    };
-    api.am_send_nbx = [](ucp_ep_h endpoint, unsigned id, const void *header, size_t headerLength,
-                         const void *buffer, size_t count, const ucp_request_param_t *param) {
-        called(endpoint);
-        return real.am_send_nbx(endpoint, id, header, headerLength, buffer, count, param);
-    };
-    return api;
-}
-
-/// UCX, every call of which is counted.
-class WatchedFactory : public EngineFactory {
-public:
-    const EngineInfo &
-    info() const override {
-        return info_;
-    }
-
-    Result<std::unique_ptr<Engine>>
-    create(const EngineConfig &config) const override {
-        auto settings = ucx::parseSettings(config.params);
-        if (!settings.ok())
-            return settings.status();
-        auto library = ucx::Library::get(*config.options);
-        if (!library.ok())
-            return library.status();
-        real = library.value()->api();
-        return ucx::UcxEngine::create(config, std::move(settings).value(),
-                                      library.value()->calledThrough(watchedApi()));
-    }
-
-private:
-    const EngineInfo info_{"UCX", "1", {DRAM_SEG}, {}, "", ""};
-};
 
 struct Lane {
     std::string name;
@@ -138,7 +24,7 @@ EngineTraits
 deathTraits(const Lane &lane) {
     EngineTraits traits;
     traits.name = "UCX_death_" + lane.name;
-    traits.makeFactory = [] { return std::make_shared<WatchedFactory>(); };
+    traits.makeFactory = makeWatchedUcxFactory;
     traits.params = lane.params;
     return traits;
 }
@@ -187,10 +73,11 @@ dieAt(const Lane &lane, nixl_xfer_op_t operation, bool connected, int call) {
     if (connected) {
         EXPECT_EQ(transfer->run("before").code, NIXL_SUCCESS);
     }
-    killPeer = [&] { pair.peer->vanish(); };
-    callsLeft.store(call);
+    UcxCalls &calls = ucxCalls();
+    calls.atCall = [&] { pair.peer->vanish(); };
+    calls.callsLeft.store(call);
     const Progress progress = transfer->run("after");
-    const bool died = callsLeft.exchange(-1) < 0;
+    const bool died = calls.callsLeft.exchange(-1) < 0;
     if (died) {
         // At the last calls everything may have been handed to the kernel before the death was known.
         EXPECT_TRUE(progress.code == NIXL_ERR_REMOTE_DISCONNECT || progress.code == NIXL_SUCCESS)
@@ -207,7 +94,7 @@ dieAt(const Lane &lane, nixl_xfer_op_t operation, bool connected, int call) {
     Transfer own(pair.side.engine(), NIXL_WRITE, *near, loopbackTarget(pair.side, *near),
                  {{0, kBlock, kBlock}});
     EXPECT_EQ(own.run().code, NIXL_SUCCESS);
-    EXPECT_EQ(lateCalls.load(), 0) << "calls on endpoints that had failed";
+    EXPECT_EQ(calls.late.load(), 0) << "calls on endpoints that had failed";
     return died;
 }
 
@@ -258,7 +145,7 @@ TEST_P(UcxDeath, AFailureOfThisSideLeavesTheConnectionAlone) {
     const std::string bytes = pattern(kLength, 3);
     nearMemory->memory().store(0, bytes);
     ASSERT_GE(read.post().code, NIXL_SUCCESS);
-    putFails.store(true);
+    ucxCalls().putFails.store(true);
     const Progress failed = write.run();
     EXPECT_EQ(failed.code, NIXL_ERR_BACKEND);
     EXPECT_THAT(failed.message, ::testing::HasSubstr("memory"));

@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <new>
 #include <numeric>
 
 #include "agent/prepared_list.h"
+#include "support/watched_new.h"
 #include "unit/agent/agent_fixture.h"
 
 namespace {
@@ -15,51 +14,11 @@ namespace {
 std::atomic<std::size_t> allocations{0};
 std::atomic<std::size_t> randomCalls{0};
 
-void *
-allocate(std::size_t size) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    if (void *memory = std::malloc(size > 0 ? size : 1))
-        return memory;
-    throw std::bad_alloc();
-}
-
 } // namespace
 
-void *
-operator new(std::size_t size) {
-    return allocate(size);
-}
-
-void *
-operator new[](std::size_t size) {
-    return allocate(size);
-}
-
-// What sorts stably takes its buffer from here.
-void *
-operator new(std::size_t size, const std::nothrow_t &) noexcept {
+void
+onAllocation(std::size_t) noexcept {
     allocations.fetch_add(1, std::memory_order_relaxed);
-    return std::malloc(size > 0 ? size : 1);
-}
-
-void
-operator delete(void *memory) noexcept {
-    std::free(memory);
-}
-
-void
-operator delete[](void *memory) noexcept {
-    std::free(memory);
-}
-
-void
-operator delete(void *memory, std::size_t) noexcept {
-    std::free(memory);
-}
-
-void
-operator delete[](void *memory, std::size_t) noexcept {
-    std::free(memory);
 }
 
 /// In the place of libc's.

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include "fuzz/targets.h"
 #include "support/log_capture.h"
+#include "support/watched_new.h"
 #include "wire/desc_list.h"
 #include "wire/metadata_blob.h"
 #include "wire/pickle_reader.h"
@@ -18,46 +17,13 @@ namespace {
 
 std::atomic<std::size_t> largestAllocation{0};
 
-void *
-allocate(std::size_t size) {
+} // namespace
+
+void
+onAllocation(std::size_t size) noexcept {
     std::size_t largest = largestAllocation.load(std::memory_order_relaxed);
     while (size > largest && !largestAllocation.compare_exchange_weak(largest, size)) {
     }
-    if (void *memory = std::malloc(size > 0 ? size : 1))
-        return memory;
-    throw std::bad_alloc();
-}
-
-} // namespace
-
-void *
-operator new(std::size_t size) {
-    return allocate(size);
-}
-
-void *
-operator new[](std::size_t size) {
-    return allocate(size);
-}
-
-void
-operator delete(void *memory) noexcept {
-    std::free(memory);
-}
-
-void
-operator delete[](void *memory) noexcept {
-    std::free(memory);
-}
-
-void
-operator delete(void *memory, std::size_t) noexcept {
-    std::free(memory);
-}
-
-void
-operator delete[](void *memory, std::size_t) noexcept {
-    std::free(memory);
 }
 
 namespace nixl {

@@ -1,0 +1,93 @@
+// How often UCX is called, and on which connections.
+#include <gtest/gtest.h>
+
+#include "conformance/pair.h"
+#include "conformance/watched_ucx.h"
+
+namespace nixl::conformance {
+
+namespace {
+
+EngineTraits
+watchedTraits(unsigned workers) {
+    EngineTraits traits;
+    traits.name = "UCX_calls";
+    traits.makeFactory = makeWatchedUcxFactory;
+    traits.params = {{"num_workers", std::to_string(workers)}, {"engine_config", "TLS=tcp,NET_DEVICES=lo"}};
+    return traits;
+}
+
+std::size_t
+endpointsPutTo() {
+    UcxCalls &calls = ucxCalls();
+    LockGuard lock(calls.mutex);
+    return std::exchange(calls.put, {}).size();
+}
+
+/// A request for `customParam` from the first 1000 bytes of one side's memory to the other's.
+Progress
+write(Pair &pair, Registered &near, const Target &target, const std::string &customParam) {
+    const Block block{near.desc().addr, target.desc.addr, 1000, 0, 0};
+    const LocalRegionRef local{&near.region(), 0};
+    const RemoteRegionRef remote{target.region, 0};
+    const TransferSpec spec{NIXL_WRITE,
+                            DRAM_SEG,
+                            DRAM_SEG,
+                            std::span(&block, 1),
+                            1000,
+                            std::span(&local, 1),
+                            std::span(&remote, 1),
+                            "target",
+                            target.peer,
+                            customParam};
+    auto request = pair.side.engine().prepare(spec);
+    if (!request.ok())
+        return Progress::failed(request.status());
+    Progress progress = request.value()->post(std::nullopt);
+    eventually([&] {
+        return progress.code != NIXL_IN_PROG || (progress = request.value()->check()).code != NIXL_IN_PROG;
+    });
+    return progress;
+}
+
+} // namespace
+
+TEST(UcxCalls, KeysAreUnpackedAtFirstUseAndOncePerConnection) {
+    test::ExpectLog log;
+    Pair pair({watchedTraits(1), false});
+    const PeerMemory used = pair.peer->allocate(100000, 0), unused = pair.peer->allocate(1000, 0);
+    const std::unique_ptr<Registered> near = pair.side.allocate(100000);
+    Reached reached(pair, used), idle(pair, unused);
+    ucxCalls().unpacked = 0;
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < 100; ++i)
+        pieces.push_back({i * 1000, i * 1000, 500});
+    Transfer first(pair.side.engine(), NIXL_WRITE, *near, reached.target(), pieces);
+    Transfer second(pair.side.engine(), NIXL_READ, *near, reached.target(), pieces);
+    EXPECT_EQ(ucxCalls().unpacked, 0);
+    for (int round = 0; round < 3; ++round) {
+        EXPECT_EQ(first.run().code, NIXL_SUCCESS);
+        EXPECT_EQ(second.run().code, NIXL_SUCCESS);
+    }
+    EXPECT_EQ(ucxCalls().unpacked, 1);
+}
+
+TEST(UcxCalls, RequestsAreDealtOutToTheWorkers) {
+    test::ExpectLog log;
+    Pair pair({watchedTraits(3), false});
+    const PeerMemory far = pair.peer->allocate(1000, 0);
+    const std::unique_ptr<Registered> near = pair.side.allocate(1000);
+    Reached reached(pair, far);
+    endpointsPutTo();
+    for (int i = 0; i < 6; ++i)
+        ASSERT_EQ(write(pair, *near, reached.target(), "").code, NIXL_SUCCESS);
+    EXPECT_EQ(endpointsPutTo(), 3u);
+    for (int i = 0; i < 6; ++i)
+        ASSERT_EQ(write(pair, *near, reached.target(), "worker_id=1").code, NIXL_SUCCESS);
+    EXPECT_EQ(endpointsPutTo(), 1u);
+    const Progress refused = write(pair, *near, reached.target(), "worker_id=3");
+    EXPECT_EQ(refused.code, NIXL_ERR_INVALID_PARAM);
+    EXPECT_NE(refused.message.find("worker_id"), std::string::npos) << refused.message;
+}
+
+} // namespace nixl::conformance
