@@ -14,7 +14,7 @@ def describe() -> dict[str, object]:
         "processor": _value("/proc/cpuinfo", "model name\t: ") or platform.machine(),
         "cores": cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        "kernel": platform.release(),
+        "kernel": platform.release().partition("-")[0],  # builds of one version differ by name only
         "load": round(os.getloadavg()[0], 1),
     }
 

@@ -155,33 +155,16 @@ def test_both_transfer_at_the_same_time(pair):
 
 
 @pytest.mark.parametrize("operation", ["WRITE", "READ"])
-def test_without_progress_threads(make_agent, kinds, operation):
-    # As rank-based clients configure it: each side makes progress inside of its own calls.
-    initiator, target = (
-        make_agent(kind, side, progress_thread=False) for kind, side in zip(kinds, ("initiator", "target"))
-    )
-    block, count = 16 * KIB, 64
-    local, remote = initiator.region("local", block * count, 21), target.region("remote", block * count, 22)
-    initiator.learn(target)
-    there = shuffled(count, 23)
-    initiator.call(
-        "transfer",
-        operation=operation,
-        peer=target.name,
-        local=local.blocks(range(count), block),
-        remote=remote.blocks(there, block),
-        message=b"polled",
-    )
-    assert target.call("messages", count=1) == {initiator.name: [b"polled"]}
-    apply(operation, local, np.arange(count), remote, there, block)
-    local.check(block)
-    remote.check(block)
-
-
-@pytest.mark.parametrize("operation", ["WRITE", "READ"])
-def test_thread_pools(make_agent, kinds, operation):
-    initiator, target = (make_agent(kind, side, num_threads=4) for kind, side in zip(kinds, ("initiator", "target")))
-    block, count = 1 * KIB, 8192
+@pytest.mark.parametrize(
+    "block, count, settings",
+    [
+        # As rank-based clients configure it: each side makes progress inside of its own calls.
+        pytest.param(16 * KIB, 64, {"progress_thread": False}, id="no progress threads"),
+        pytest.param(1 * KIB, 8192, {"num_threads": 4}, id="thread pools"),
+    ],
+)
+def test_threads_of_both_sides(make_agent, kinds, operation, block, count, settings):
+    initiator, target = (make_agent(kind, side, **settings) for kind, side in zip(kinds, ("initiator", "target")))
     local, remote = initiator.region("local", block * count, 24), target.region("remote", block * count, 25)
     initiator.learn(target)
     there = shuffled(count, 26)
@@ -191,9 +174,9 @@ def test_thread_pools(make_agent, kinds, operation):
         peer=target.name,
         local=local.blocks(range(count), block),
         remote=remote.blocks(there, block),
-        message=b"split",
+        message=b"moved",
     )
-    assert target.call("messages", count=1) == {initiator.name: [b"split"]}
+    assert target.call("messages", count=1) == {initiator.name: [b"moved"]}
     apply(operation, local, np.arange(count), remote, there, block)
     local.check(block)
     remote.check(block)

@@ -1,6 +1,7 @@
 """Fixtures of the tests of the Python package."""
 
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from agents import Pair
+from demo_runs import Listener
 
 
 @pytest.fixture
@@ -28,3 +30,27 @@ def log_lines():
     logger.addHandler(handler)
     yield lambda level: [text for found, text in lines if found == level]
     logger.removeHandler(handler)
+
+
+@pytest.fixture
+def listener():
+    """listener(WHERE, OPTIONS...): starts one, which does not outlive the test."""
+    started = []
+
+    def start(*arguments, **options):
+        started.append(Listener(*arguments, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file that a demo moves in a moment."""
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(1_000_000))
+    return path

@@ -10,6 +10,8 @@ import nixl
 
 PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(nixl.__file__)))
 ENOUGH_S = 120
+LOCAL = ("--backend", "LOCAL")
+TCP = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}
 # Moves the same file until something ends it.
 FOR_EVER = ("--repeat", "1000000")
 
@@ -86,3 +88,40 @@ def spoiled(self, *args, **kwargs):
     return result
 decode.Decode.{method} = spoiled
 """
+
+
+class Listener:
+    """A running `nixl demo --listen`."""
+
+    def __init__(self, where="0", *arguments, env=None, prefix=()):
+        self.process = subprocess.Popen(
+            [*prefix, *command("--listen", where, *arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, env=env or environment(), start_new_session=True,
+        )  # fmt: skip
+        first = self.process.stdout.readline()
+        assert first.startswith("listening on "), self.process.stderr.read()
+        self.address = first.removeprefix("listening on ").strip()
+        self.port = int(self.address.rpartition(":")[2])
+
+    def ended(self, code):
+        """What it printed, once it ended as it should."""
+        out, errors = self.process.communicate(timeout=ENOUGH_S)
+        assert self.process.returncode == code, errors
+        assert "Traceback" not in errors, errors
+        return out, errors
+
+
+def complaint(done, code):
+    """The one line that says why a command failed."""
+    assert done.returncode == code, done.stderr
+    assert done.stdout == "" and "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("nixl demo: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def last_line(process, code):
+    _, errors = process.communicate(timeout=ENOUGH_S)
+    assert process.returncode == code, errors
+    assert "Traceback" not in errors, errors
+    return errors.splitlines()[-1]
