@@ -14,7 +14,7 @@ import os
 import sys
 import traceback
 
-from kv import side
+from kv import side, target
 from kv.session import Session
 
 EVERYTHING = [
@@ -43,6 +43,10 @@ def arguments():
     parser.add_argument("--kind", choices=("private", "alloc"), default="private", help="kind of that memory")
     parser.add_argument("--call", nargs="+", metavar=("NAME", "NAME=VALUE"), help="one measurement alone")
     parser.add_argument("--serve", action="store_true", help="take calls as lines of JSON, for the driver")
+    parser.add_argument(
+        "--target-via", metavar="COMMAND", default="", help="what runs the other process, say: ip netns exec NAME"
+    )
+    parser.add_argument("--target", type=int, metavar="DESCRIPTOR", help="be the other process, for the program itself")
     return parser.parse_args()
 
 
@@ -62,12 +66,23 @@ def serve(session, options, answers):
 
 def main():
     options = arguments()
+    if options.target is not None:
+        target.serve(options.module, options.backend, options.mib << 20, options.kind, options.target)
+    else:
+        measure(options)
+    # NIXL's wheel crashes where the interpreter ends normally on Debian 12.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def measure(options):
     answers = sys.stdout
     if options.serve:
         # What the libraries print goes to standard error; standard output is for answers.
         answers = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
-    session = Session(options.module, options.backend, options.mib << 20, options.kind)
+    via = options.target_via.split()
+    session = Session(options.module, options.backend, options.mib << 20, options.kind, via)
     if options.serve:
         serve(session, options, answers)
     else:
@@ -79,9 +94,6 @@ def main():
             label = " ".join([name, *(f"{key}={given[key]}" for key in given)])
             results[label] = getattr(session, name)(**given)
         print(json.dumps(results, indent=1), flush=True)
-    # NIXL's wheel crashes where the interpreter ends normally on Debian 12.
-    sys.stderr.flush()
-    os._exit(0)
 
 
 if __name__ == "__main__":

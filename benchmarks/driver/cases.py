@@ -29,6 +29,8 @@ class Case:
     limit: Limit | None = None
     kind: str = "private"
     environment: dict[str, str] = field(default_factory=dict)
+    # Between the processes: "" for this host's own interfaces, "veth" for two namespaces; see network.py.
+    network: str = ""
     # Bytes of block size, for the plot; None where the case is no point of it.
     plot: tuple[str, int] | None = None
     rounds: int | None = None
@@ -50,10 +52,16 @@ class Scale:
     view_rounds: int
     descs: int
     c60: int
+    # Blocks of one request whose post shows whether its cost grows with them.
+    many: int
+    # Puts of 1 MiB that the limit of TCP is taken from.
+    puts: int
 
 
-FULL = Scale(512, 8192, 5, 3, (1 << 20, 64 << 20, 512 << 20), 1.0, 10000, 4096, 10000, 60, 1_000_000, 15000)
-QUICK = Scale(64, 2048, 2, 2, (1 << 20, 32 << 20), 0.2, 2000, 512, 1000, 5, 50_000, 900)
+FULL = Scale(
+    512, 8192, 5, 3, (1 << 20, 64 << 20, 512 << 20), 1.0, 10000, 4096, 10000, 60, 1_000_000, 15000, 100_000, 1000
+)
+QUICK = Scale(64, 2048, 3, 3, (1 << 20, 32 << 20), 0.2, 2000, 512, 1000, 5, 50_000, 900, 16_000, 200)
 
 TCP = {"NIXL_LOCAL": "off", "UCX_TLS": "tcp"}
 
@@ -71,7 +79,7 @@ def select(groups: tuple[str, ...], scale: Scale, kinds: list[str]) -> list[tupl
     return [(group, case) for group in groups if group in makers for case in makers[group](scale, kinds)]
 
 
-def _scattered(scale, block, kind, methods, environment, series, count=None):
+def _scattered(scale, block, kind, methods, environment, series, count=None, network=""):
     count = min(count or scale.count, (scale.mib << 20) // block)
     work = block * count
     return Case(
@@ -86,11 +94,12 @@ def _scattered(scale, block, kind, methods, environment, series, count=None):
         Limit(methods, block, count),
         kind,
         environment,
+        network,
         (series, block),
     )
 
 
-def _single(scale, nbytes, environment, methods, series):
+def _single(scale, nbytes, environment, methods, series, kind="private"):
     small = nbytes <= 65536
     repetitions = scale.repetitions * (100 if small else 1)
     cases = []
@@ -104,7 +113,8 @@ def _single(scale, nbytes, environment, methods, series):
                 {"operation": operation, "size": nbytes, "repetitions": repetitions},
                 (Reading(operation, key, "us" if small else "GB/s", nbytes),),
                 limit,
-                environment=environment,
+                kind,
+                environment,
             )
         )
     return cases
@@ -125,6 +135,7 @@ def _host(scale, kinds):
     memcpy = {"write": "memcpy_write", "read": "memcpy_read"}
     blocks = (512, 4096, 16384, 65536)
     cases = [_scattered(scale, block, "private", process_vm, {}, "private memory") for block in blocks]
+    cases.append(_scattered(scale, 4096, "private", process_vm, {}, "private memory, many blocks", scale.many))
     for block in (4096, 16384):
         count = min(scale.count, (scale.mib << 19) // block)
         cases.append(
@@ -133,7 +144,7 @@ def _host(scale, kinds):
                 "loopback",
                 {"block": block, "count": count, "repetitions": scale.repetitions},
                 (Reading("WRITE", "write", "GB/s", block * count),),
-                Limit({"write": "memcpy_write"}, block, count),
+                Limit({"write": "memcpy_local"}, block, count),
             )
         )
     for nbytes in (8, 4096, 65536, *scale.large):
@@ -142,6 +153,8 @@ def _host(scale, kinds):
     # Last, because other memory means other processes.
     if "alloc" in kinds:
         cases += [_scattered(scale, block, "alloc", memcpy, {}, "nixl.alloc") for block in blocks]
+        for nbytes in scale.large:
+            cases += _single(scale, nbytes, {}, memcpy, "nixl.alloc", "alloc")
     return cases
 
 
@@ -153,7 +166,11 @@ def _tcp(scale, kinds):
     # C64: plain throughput, beside one stream of a program that only writes to a socket.
     for nbytes in (n for n in scale.large if n <= 64 << 20):
         cases += _single(scale, nbytes, TCP, {"write": "socket_write", "read": "socket_write"}, "TCP (C64)")
-    return [*cases, _notifications(scale, TCP, "TCP")]
+    cases.append(_notifications(scale, TCP, "TCP"))
+    # Last, because other networks mean other processes.
+    for block in (4096, 16384, 65536):
+        cases.append(_scattered(scale, block, "private", perftest, TCP, "TCP over veth", network="veth"))
+    return cases
 
 
 def _calls(scale, kinds):

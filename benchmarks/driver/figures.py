@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, field
 
@@ -57,14 +58,19 @@ class Row:
 
     def times_better(self, participant: str, than: str) -> float | None:
         """How many times better one is than the other, above 1 where it is: the median over the rounds, each of which
-        compares what was measured in the same phase of the machine."""
+        compares what was measured in the same phase of the machine. Of two in the middle: their geometric mean."""
+        ratios = self.ratios(participant, than)
+        return math.sqrt(statistics.median_low(ratios) * statistics.median_high(ratios)) if ratios else None
+
+    def ratios(self, participant: str, than: str) -> list[float]:
+        """times_better of every round."""
         ratios = []
         for mine, others in zip(self.rounds.get(participant, ()), self.rounds.get(than, ())):
             if mine and others:
                 a, b = statistics.median(mine), statistics.median(others)
                 if a > 0 and b > 0:
                     ratios.append(a / b if self.reading.higher_is_better else b / a)
-        return statistics.median(ratios) if ratios else None
+        return ratios
 
     def as_dict(self) -> dict[str, object]:
         participants = {}
@@ -83,4 +89,5 @@ class Row:
             "higher_is_better": self.reading.higher_is_better,
             "participants": participants,
             "times_better": {name: self.times_better(OURS, name) for name in others},
+            "times_better_in_rounds": {name: self.ratios(OURS, name) for name in others},
         }

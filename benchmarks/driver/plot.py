@@ -40,7 +40,8 @@ def draw(measured: Sequence[tuple[Case, Sequence[Row]]], path: Path, subtitle: s
     matplotlib.use("Agg")
     from matplotlib import pyplot, ticker
 
-    figure, axes = pyplot.subplots(1, len(found), figsize=(5.2 * len(found), 4.4), squeeze=False)
+    # Wide enough for the legend and the subtitle, also above one panel.
+    figure, axes = pyplot.subplots(1, len(found), figsize=(max(10.5, 5.2 * len(found)), 4.4), squeeze=False)
     participants = list(dict.fromkeys(name for series in found.values() for name, _ in series))
     colours = dict(zip(participants, pyplot.get_cmap("tab10").colors))
     for axis, (panel, series) in zip(axes[0], found.items()):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .figures import LIMIT, NIXL, OURS, Row
 
+# Comparisons whose rounds differ by more than this factor are shown with their range.
+UNSTEADY = 2.0
 HEADINGS = ("measured", "unit", "ours", "NIXL", "ours : NIXL", "limit", "of the limit")
 
 
@@ -22,21 +24,30 @@ def number(value: float | None) -> str:
     return f"{value:,.{digits}f}"
 
 
-def times(ratio: float | None) -> str:
-    return "" if ratio is None else f"{number(ratio)} x"
+def times(row: Row, than: str) -> str:
+    return _comparison(row, than, lambda ratio: f"{number(ratio)} x")
 
 
-def percent(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.0%}"
+def percent(row: Row, than: str) -> str:
+    return _comparison(row, than, lambda ratio: f"{ratio:.0%}")
+
+
+def _comparison(row: Row, than: str, form: Callable[[float], str]) -> str:
+    """Ours against another, and the rounds' lowest and highest where these tell different stories."""
+    ratio, rounds = row.times_better(OURS, than), row.ratios(OURS, than)
+    if ratio is None:
+        return ""
+    low, high = min(rounds), max(rounds)
+    return form(ratio) + (f" ({form(low)} to {form(high)})" if high > UNSTEADY * low else "")
 
 
 def cells(row: Row, others: Sequence[str]) -> list[str]:
     """One line of the table; `others` are further participants, each with its figure and ours compared with it."""
     line = [f"{row.case}: {row.reading.label}", row.reading.unit]
-    line += [number(row.median(OURS)), number(row.median(NIXL)), times(row.times_better(OURS, NIXL))]
+    line += [number(row.median(OURS)), number(row.median(NIXL)), times(row, NIXL)]
     for other in others:
-        line += [number(row.median(other)), times(row.times_better(OURS, other))]
-    return [*line, number(row.median(LIMIT)), percent(row.times_better(OURS, LIMIT))]
+        line += [number(row.median(other)), times(row, other)]
+    return [*line, number(row.median(LIMIT)), percent(row, LIMIT)]
 
 
 def _grid(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:

@@ -27,8 +27,10 @@ def rows(base, block, numbers):
 def fill(data, side):
     """Gives memory (whole 8-byte words) the content of its side."""
     words = data.view(np.uint64)
-    words[:] = np.arange(words.size, dtype=np.uint64)
-    words += _first_word(side)
+    count = np.arange(_CHUNK // 8, dtype=np.uint64) + _first_word(side)
+    for begin in range(0, words.size, count.size):
+        part = words[begin : begin + count.size]
+        np.add(count[: part.size], np.uint64(begin), out=part)
 
 
 def wrong_block(data, side, block, at=(), source=()):

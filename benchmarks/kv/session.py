@@ -5,14 +5,17 @@ outside of the timed part; a wrong byte raises.
 """
 
 import multiprocessing
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
 from . import blocks
-from .side import LIMIT_S, allocate, load, new_agent
-from .target import serve
+from .side import LIMIT_S, allocate, copying_threads, huge_share, load, new_agent
 
+_PROGRAM = Path(__file__).parents[1] / "kv_bench.py"
 _now = time.perf_counter
 
 
@@ -21,14 +24,18 @@ class WrongBytes(Exception):
 
 
 class Session:
-    """The initiator and its target, each with `nbytes` of memory of the kind; see side.allocate."""
+    """The initiator and its target, each with `nbytes` of memory of the kind; see side.allocate.
 
-    def __init__(self, module, backend="UCX", nbytes=64 << 20, kind="private"):
+    target_via: a command that runs the target, say in another network namespace.
+    """
+
+    def __init__(self, module, backend="UCX", nbytes=64 << 20, kind="private", target_via=()):
         self._module, self._backend = module, backend
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(module, backend, nbytes, kind, theirs), daemon=True)
-        self._process.start()
+        self._pipe, theirs = multiprocessing.Pipe()
+        number = str(theirs.fileno())
+        program = [sys.executable, str(_PROGRAM), module, "--backend", backend, "--kind", kind]
+        command = [*target_via, *program, "--mib", str(nbytes >> 20), "--target", number]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         theirs.close()
         self._api = load(module)
         begin = _now()
@@ -38,7 +45,8 @@ class Session:
         blocks.fill(self._data, blocks.LOCAL)
         self._base = self._data.ctypes.data
         self._agent.register_memory([(self._base, nbytes, 0, "")], "DRAM")
-        metadata, self._remote_base = self._receive()
+        metadata, self._remote_base, remote_share = self._receive()
+        self._huge_pages = [huge_share(self._data), remote_share]
         name = self._agent.add_remote_agent(metadata)
         self._peer = name if isinstance(name, str) else name.decode()
         self._ask("meet", self._agent.get_agent_metadata())
@@ -47,7 +55,17 @@ class Session:
         self._first_s = _now() - begin
 
     def about(self):
-        """Facts for people: how the library was set up and which path a transfer takes, where it says so."""
+        """Facts for people: how the library was set up and which path a transfer takes, where it says so.
+
+        threads: how many of this process may copy.
+        """
+        # As much as there can be to copy, so that all threads exist that ever will.
+        block = min(65536, self._data.size)
+        count = self._data.size // block
+        everything = self._request("WRITE", *self._lists(block, *blocks.positions(count, count)))
+        self._post_again(everything, 0)
+        self._agent.release_xfer_handle(everything)
+        self._ask("fill")
         handle = self._request("WRITE", *self._lists(4096, *blocks.positions(self._data.size // 4096, 2)))
         explain = getattr(self._agent, "explain", None)
         path = str(explain(handle)).splitlines()[0] if explain else ""
@@ -56,6 +74,8 @@ class Session:
         return {
             "path": path,
             "error_mode": parameters.get("ucx_error_handling_mode", ""),
+            "threads": copying_threads(),
+            "huge_pages": self._huge_pages,
             "agent_s": self._agent_s,
             "first_transfer_s": self._first_s,
         }

@@ -2,7 +2,9 @@
 
 import contextlib
 import importlib
+import re
 import signal
+from pathlib import Path
 
 import numpy as np
 
@@ -29,6 +31,32 @@ def allocate(module, kind, nbytes):
 def kinds(module):
     """Kinds of memory that the module knows."""
     return ["private", "alloc"] if hasattr(importlib.import_module(module), "alloc") else ["private"]
+
+
+def huge_share(data):
+    """Which part of an array lies in huge pages, 0 to 1, by what the kernel tells of this process."""
+    first, end = data.ctypes.data, data.ctypes.data + data.nbytes
+    part, huge = 0.0, 0.0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if mapping := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            low, high = (int(text, 16) for text in mapping.groups())
+            # Neighbours can be one mapping; its huge pages are then taken to be spread evenly.
+            part = max(0, min(high, end) - max(low, first)) / (high - low)
+        elif part and (
+            found := re.match(r"(?:AnonHugePages|ShmemPmdMapped|Private_Hugetlb|Shared_Hugetlb): +(\d+)", line)
+        ):
+            huge += part * int(found[1]) * 1024
+    return huge / data.nbytes
+
+
+def copying_threads():
+    """How many threads of this process may have copied: the library's, which it names so, and the one that posts."""
+    names = []
+    for file in Path("/proc/self/task").glob("*/comm"):
+        # A thread may end meanwhile.
+        with contextlib.suppress(OSError):
+            names.append(file.read_text().strip())
+    return names.count("nixl-copy") + 1
 
 
 @contextlib.contextmanager

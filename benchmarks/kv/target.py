@@ -1,23 +1,22 @@
 """The process at the other end: owns memory, looks for notifications now and then, does what it is told.
 
-`multiprocessing` imports this module by name in the new process. Commands are tuples; each has one answer.
+Commands are tuples; each has one answer.
 """
 
-import os
 import time
+from multiprocessing.connection import Connection
 
 from . import blocks
-from .side import allocate, limited, load, new_agent
+from .side import allocate, huge_share, limited, load, new_agent
 
 # How often a server looks for notifications between other work.
 LOOK_S = 0.0005
 
 
-def serve(module, backend, nbytes, kind, pipe):
+def serve(module, backend, nbytes, kind, descriptor):
+    """descriptor: of the connection to the initiator; returns when that is closed."""
     api = load(module)
-    Target(new_agent(api, "target", backend), allocate(module, kind, nbytes), pipe).serve()
-    # NIXL's wheel crashes where the interpreter ends normally on Debian 12.
-    os._exit(0)
+    Target(new_agent(api, "target", backend), allocate(module, kind, nbytes), Connection(descriptor)).serve()
 
 
 class Target:
@@ -27,7 +26,7 @@ class Target:
         self.pipe = pipe
         blocks.fill(data, blocks.REMOTE)
         agent.register_memory([(data.ctypes.data, data.nbytes, 0, "")], "DRAM")
-        pipe.send((agent.get_agent_metadata(), data.ctypes.data))
+        pipe.send((agent.get_agent_metadata(), data.ctypes.data, huge_share(data)))
 
     def serve(self):
         busy = False

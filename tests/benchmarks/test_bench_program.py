@@ -36,7 +36,10 @@ def test_scattered_blocks_of_ours_alone(tmp_path):
         rounds = row["participants"]["ours"]["rounds"]
         assert len(rounds) == 2 and all(figure > 0 for figures in rounds for figure in figures)
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
-    assert "process_vm" in results["about"]["host, private: ours"]["path"]
+    about = results["about"]["host, private: ours"]
+    assert "process_vm" in about["path"]
+    # The thread that posts, and one that copies at least.
+    assert about["threads"] >= 2 and all(0 <= share <= 1 for share in about["huge_pages"])
     written = page.read_text()
     for part in ("A quick run: memory of 8 MiB a side, 2 rounds", "host, private: ours: ", "memory: WRITE | GB/s |"):
         assert part in written
@@ -54,11 +57,28 @@ def test_nothing_measured_is_a_failure(tmp_path):
     assert bench("host", "--filter", "no such case", cwd=tmp_path).returncode == 1
 
 
-@pytest.mark.parametrize("options", [["hots"], ["host", "--rounds", "0"]])
+def test_cases_for_which_no_time_is_left_are_named_and_the_rest_is_kept(tmp_path):
+    done = bench("host", "--filter", "one of 8 B", "--minutes", "0.003", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "no time is left for host: one of 8 B, private memory" in done.stderr
+    rows = json.loads((tmp_path / "out" / "results.json").read_text())["rows"]
+    assert [row["figure"] for row in rows] == ["WRITE"]
+
+
+@pytest.mark.parametrize("options", [["hots"], ["host", "--rounds", "0"], ["host", "--minutes", "0"]])
 def test_wrong_options_are_refused(tmp_path, options):
     done = run(BENCH, *options, cwd=tmp_path)
     assert done.returncode == 2
-    assert "hots" in done.stderr or "--rounds" in done.stderr
+    assert options[-2 if len(options) > 1 else 0] in done.stderr
+
+
+def test_command_that_is_named_runs_the_target(tmp_path):
+    via = tmp_path / "via"
+    via.write_text('#!/bin/sh\ntouch used\nexec "$@"\n')
+    via.chmod(0o755)
+    done = run(KV_BENCH, "nixl", "--mib", 4, "--target-via", via, "--call", "idle", "seconds=0", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "used").exists()
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,10 @@ def test_a_slow_phase_of_the_machine_does_not_count_in_the_comparison(row):
     assert uneven.times_better("ours", "NIXL") == pytest.approx(2)
 
 
+def test_one_odd_round_of_two_does_not_decide(row):
+    assert row("us", ours=[[1e-6], [1e-6]], NIXL=[[1e-6], [100e-6]]).times_better("ours", "NIXL") == pytest.approx(10)
+
+
 def test_nothing_measured_in_no_time_is_not_compared(row):
     assert row("us", ours=[[0.0]], NIXL=[[1e-6]]).times_better("ours", "NIXL") is None
 
@@ -57,4 +61,5 @@ def test_json_names_everything(row):
     assert (found["group"], found["case"], found["figure"], found["unit"]) == ("host", "8 x 4 KiB", "WRITE", "GB/s")
     assert found["higher_is_better"] is True
     assert found["participants"]["ours"] == {"median": 1.5, "spread": (1.0, 2.0), "rounds": [[2.0], [1.0]]}
-    assert found["times_better"] == {"NIXL": pytest.approx(3.0), "limit": pytest.approx(0.75)}
+    assert found["times_better"] == {"NIXL": pytest.approx(8**0.5), "limit": pytest.approx(0.5**0.5)}
+    assert found["times_better_in_rounds"]["NIXL"] == [pytest.approx(4), pytest.approx(2)]

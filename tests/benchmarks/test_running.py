@@ -1,12 +1,16 @@
 """Turns, failures, the checking of bytes, and what other programs print."""
 
 import io
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from driver import cases, micro
 from driver.figures import Reading
-from driver.participants import Failed, perftest_bandwidth
+from driver.limits import HostLimit, perftest_bandwidth
+from driver.participants import Child, Failed
 from driver.run import Progress, measure
 from kv import blocks
 
@@ -96,6 +100,100 @@ def test_both_sides_and_the_limit_take_the_same_blocks():
     assert all(np.array_equal(a, b) for a, b in zip(first, second))
     assert not np.array_equal(*first)
     assert all(np.unique(numbers).size == 100 for numbers in first)
+
+
+# Answers each line with it, and has a process of its own, whose number comes first.
+ECHO = """
+import subprocess, sys
+print(subprocess.Popen(["sleep", "1000"]).pid, flush=True)
+for line in sys.stdin:
+    print(line, end="", flush=True)
+"""
+
+
+def state(pid):
+    """As the kernel tells it: "T" is stopped, "" gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return ""
+
+
+def wait_for(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+
+
+def test_who_waits_for_its_turn_is_stopped_with_all_that_it_started(tmp_path):
+    child = Child("echo", [sys.executable, "-c", ECHO], {}, tmp_path / "log")
+    pids = child._process.pid, int(child.answer())
+    for line in ("a", "b"):
+        wait_for(lambda: all(state(pid) == "T" for pid in pids))
+        assert child.ask(line) == f"{line}\n"
+    child.close()
+    wait_for(lambda: all(state(pid) in ("", "Z") for pid in pids))
+
+
+def test_who_ends_is_named_with_its_last_words(tmp_path):
+    child = Child("it", [sys.executable, "-c", "import sys; sys.exit('no memory')"], {}, tmp_path / "log")
+    with pytest.raises(Failed, match=r"it ended \(1\): no memory"):
+        child.answer()
+    child.close()
+
+
+# Answers as limit_host does, and keeps what it was asked. Four threads are the fastest.
+YARDSTICK = """
+import sys
+print("1 0.5 0", flush=True)
+for line in sys.stdin:
+    method, threads, repetitions, block, file = line.split()
+    pairs = open(file, "rb").read()
+    with open(sys.argv[0] + ".asked", "a") as asked:
+        print(method, threads, repetitions, block, pairs.hex(), file=asked)
+    print(*[9.0] + [1 / int(threads)] * (int(repetitions) - 1), flush=True)
+"""
+
+
+@pytest.fixture
+def yardstick(tmp_path):
+    """(participant with 1 MiB, function that returns what its program was asked)"""
+    program = tmp_path / "limit"
+    program.write_text(f"#!{sys.executable}\n{YARDSTICK}")
+    program.chmod(0o755)
+    limit = HostLimit(program, 1, 4, 2, tmp_path)
+
+    def asked():
+        found = []
+        for line in Path(f"{program}.asked").read_text().splitlines():
+            *words, pairs = line.split()
+            found.append((*words, np.frombuffer(bytes.fromhex(pairs), "<u8").reshape(-1, 2)))
+        return found
+
+    yield limit, asked
+    limit.close()
+
+
+def of_limit(methods, block, count):
+    return cases.Case("a case", "call", {}, (), cases.Limit(methods, block, count))
+
+
+def test_limit_is_the_faster_of_one_and_many_threads_without_the_first_repetition(yardstick):
+    limit, asked = yardstick
+    assert limit.measure(of_limit({"write": "vm_write"}, 4096, 8)) == {"write": [0.25, 0.25]}
+    assert [(method, threads, repetitions) for method, threads, repetitions, *_ in asked()] == [
+        ("vm_write", "1", "3"),
+        ("vm_write", "4", "3"),
+    ]
+    assert np.array_equal(asked()[0][-1], np.stack(blocks.positions(256, 8), axis=1))
+    assert limit.about["huge_pages"] == [1, 0.5] and limit.about["threads"] == 4
+
+
+def test_limit_of_loopback_moves_within_the_same_halves(yardstick):
+    limit, asked = yardstick
+    limit.measure(of_limit({"write": "memcpy_local"}, 4096, 8))
+    source, destination = blocks.positions(128, 8)
+    assert np.array_equal(asked()[0][-1], np.stack([source, destination + 128], axis=1))
 
 
 def test_figure_of_perftest_is_that_of_the_whole_run():

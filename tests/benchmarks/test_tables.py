@@ -49,6 +49,11 @@ def test_further_participants_have_columns(row):
     assert {line.count("|") for line in lines} == {8}
 
 
+def test_rounds_that_disagree_are_told(row):
+    it = row("us", ours=[[1e-6], [1e-6], [2e-6]], NIXL=[[3e-6], [1e-6], [10e-6]], limit=[[1e-6], [0.6e-6], [1.5e-6]])
+    assert table.cells(it, [])[4:] == ["3.00 x (1.00 x to 5.00 x)", "1.00", "75%"]
+
+
 def test_page_keeps_what_is_not_its_figures(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(

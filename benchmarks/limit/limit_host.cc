@@ -2,23 +2,17 @@
 //
 // usage: limit_host BYTES THREADS
 //
-// Then, a line on standard input each, `METHOD THREADS REPETITIONS BLOCK FILE`, answered by the seconds of
-// every repetition on one line. THREADS is at most that of the command line. FILE holds pairs of 64-bit block
+// Prints which part of its memory lies in huge pages: its own, the other process's, the shared one. Then, a
+// line on standard input each, `METHOD THREADS REPETITIONS BLOCK FILE`, answered by the seconds of every
+// repetition on one line. THREADS is at most that of the command line. FILE holds pairs of 64-bit block
 // numbers: the local and the other process's. Methods:
-//   memcpy_write, memcpy_read  copies between private memory and a mapping that both processes share
+//   memcpy_write, memcpy_read  copies between a memfd of this process and one that both processes map
+//   memcpy_local               copies within private memory, from the first block of a pair to the second
 //   vm_write, vm_read          process_vm_writev and process_vm_readv with as many pieces per call as they
-//   take socket_write               a TCP connection on loop-back; only the number of bytes counts
-// The first four spread the blocks over the threads. Only the movement is timed.
-#include <arpa/inet.h>
-#include <csignal>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
+//                              take
+//   socket_write               a TCP connection on loop-back; only the number of bytes counts
+// All but the last spread the blocks over the threads. Only the movement is timed; all pages exist before.
 #include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
@@ -30,143 +24,20 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
-#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "memory.h"
+#include "other_process.h"
+
+namespace limit {
 namespace {
 
 // What one call of process_vm_writev takes.
 constexpr std::size_t kPiecesPerCall = 1024;
-constexpr std::size_t kSocketWrite = std::size_t{1} << 20;
-
-[[noreturn]] void
-fail(const char *what) {
-    throw std::system_error(errno, std::generic_category(), what);
-}
-
-std::byte *
-mapMemory(std::size_t bytes, int sharing) {
-    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        fail("mmap");
-    std::memset(memory, 1, bytes);
-    return static_cast<std::byte *>(memory);
-}
-
-void
-writeAll(int socket, const std::byte *data, std::size_t bytes) {
-    while (bytes > 0) {
-        const ssize_t written = write(socket, data, std::min(bytes, kSocketWrite));
-        if (written <= 0)
-            fail("write to the socket");
-        data += written;
-        bytes -= static_cast<std::size_t>(written);
-    }
-}
-
-// False: the other side has closed.
-bool
-readAll(int socket, std::byte *data, std::size_t bytes) {
-    while (bytes > 0) {
-        const ssize_t got = read(socket, data, std::min(bytes, kSocketWrite));
-        if (got < 0)
-            fail("read from the socket");
-        if (got == 0)
-            return false;
-        data += got;
-        bytes -= static_cast<std::size_t>(got);
-    }
-    return true;
-}
-
-/// A TCP connection on loop-back as (here, there).
-std::pair<int, int>
-connectedSockets() {
-    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(address);
-    auto *generic = reinterpret_cast<sockaddr *>(&address);
-    if (listener < 0 || bind(listener, generic, length) != 0 || listen(listener, 1) != 0 ||
-        getsockname(listener, generic, &length) != 0)
-        fail("listen on loop-back");
-    const int here = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (here < 0 || connect(here, generic, length) != 0)
-        fail("connect to loop-back");
-    const int there = accept(listener, nullptr, nullptr);
-    if (there < 0)
-        fail("accept on loop-back");
-    close(listener);
-    const int on = 1;
-    for (const int end : {here, there})
-        setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    return {here, there};
-}
-
-/// The process at the other end: has memory of its own at the same address, and takes in what the socket
-/// brings, answering each message (8 bytes of length, then that much) with a byte. Ends with this process.
-class OtherProcess {
-public:
-    OtherProcess(std::byte *memory, std::size_t bytes) {
-        const auto [here, there] = connectedSockets();
-        socket_ = here;
-        pid_ = fork();
-        if (pid_ < 0)
-            fail("fork");
-        if (pid_ == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            close(here);
-            std::memset(memory, 2, bytes);
-            serve(there, memory, bytes);
-        }
-        close(there);
-        // The first answer says that its memory is there.
-        send(memory, 0);
-    }
-
-    ~OtherProcess() {
-        close(socket_);
-        waitpid(pid_, nullptr, 0);
-    }
-
-    OtherProcess(const OtherProcess &) = delete;
-    OtherProcess &operator=(const OtherProcess &) = delete;
-
-    [[nodiscard]] pid_t
-    pid() const {
-        return pid_;
-    }
-
-    /// Returns when the other process has it all.
-    void
-    send(const std::byte *data, std::uint64_t bytes) const {
-        std::byte answer{};
-        writeAll(socket_, reinterpret_cast<const std::byte *>(&bytes), sizeof(bytes));
-        writeAll(socket_, data, bytes);
-        if (!readAll(socket_, &answer, 1))
-            throw std::runtime_error("the other process is gone");
-    }
-
-private:
-    [[noreturn]] static void
-    serve(int socket, std::byte *memory, std::size_t capacity) {
-        std::uint64_t bytes = 0;
-        const std::byte answer{1};
-        while (readAll(socket, reinterpret_cast<std::byte *>(&bytes), sizeof(bytes)) && bytes <= capacity &&
-               readAll(socket, memory, bytes))
-            writeAll(socket, &answer, 1);
-        _exit(0);
-    }
-
-    int socket_ = -1;
-    pid_t pid_ = -1;
-};
 
 /// Threads that start a piece of work together; the calling thread is the first of them.
 class Team {
@@ -271,11 +142,22 @@ deal(const Blocks &blocks, std::size_t threads) {
 
 class Yardstick {
 public:
+    // A page that exists before the fork is shared until it is written to, and a huge one falls apart then:
+    // so the other process is there before anything is touched here.
     Yardstick(std::size_t bytes, std::size_t threads)
-        : bytes_(bytes), local_(mapMemory(bytes, MAP_PRIVATE)), shared_(mapMemory(bytes, MAP_SHARED)),
-          remote_(mapMemory(bytes, MAP_PRIVATE)), other_(remote_, bytes), team_(threads) {
-        // The other process has its own copy by now; what it holds is not ours to keep resident.
-        madvise(remote_, bytes, MADV_DONTNEED);
+        : bytes_(bytes), shared_(mapShared(bytes)), remote_(mapPrivate(bytes)),
+          other_(remote_, shared_, bytes), local_(mapPrivate(bytes)), lent_(mapShared(bytes)),
+          team_(threads) {
+        std::memset(local_, 1, bytes);
+        std::memset(lent_, 1, bytes);
+        std::memset(shared_, 1, bytes);
+    }
+
+    [[nodiscard]] std::string
+    hugeShares() const {
+        std::ostringstream text;
+        text << hugeShare(local_, bytes_) << ' ' << other_.hugeShare() << ' ' << hugeShare(shared_, bytes_);
+        return text.str();
     }
 
     std::vector<double>
@@ -287,10 +169,12 @@ public:
         if (method == "socket_write")
             return timed(repetitions, [&] { other_.send(local_, blocks.count() * blocks.size); });
         const auto shares = deal(blocks, threads);
-        if (method == "memcpy_write" || method == "memcpy_read")
-            return timed(repetitions, [&, toOther = method == "memcpy_write"] {
-                team_.run(shares.size(), [&](std::size_t index) { copy(shares[index], toOther); });
-            });
+        if (method == "memcpy_write")
+            return timedCopies(repetitions, shares, lent_, shared_, true);
+        if (method == "memcpy_read")
+            return timedCopies(repetitions, shares, lent_, shared_, false);
+        if (method == "memcpy_local")
+            return timedCopies(repetitions, shares, local_, local_, true);
         if (method == "vm_write" || method == "vm_read")
             return timedSystemCalls(method == "vm_write", repetitions, shares);
         throw std::runtime_error("unknown method '" + method + "'");
@@ -310,13 +194,18 @@ private:
         return seconds;
     }
 
-    void
-    copy(const std::vector<Piece> &pieces, bool toOther) const {
-        for (const Piece &piece : pieces)
-            if (toOther)
-                std::memcpy(shared_ + piece.other, local_ + piece.local, piece.length);
-            else
-                std::memcpy(local_ + piece.local, shared_ + piece.other, piece.length);
+    std::vector<double>
+    timedCopies(int repetitions, const std::vector<std::vector<Piece>> &shares, std::byte *near,
+                std::byte *far, bool toFar) {
+        return timed(repetitions, [&] {
+            team_.run(shares.size(), [&](std::size_t index) {
+                for (const Piece &piece : shares[index])
+                    if (toFar)
+                        std::memcpy(far + piece.other, near + piece.local, piece.length);
+                    else
+                        std::memcpy(near + piece.local, far + piece.other, piece.length);
+            });
+        });
     }
 
     std::vector<double>
@@ -355,14 +244,16 @@ private:
     }
 
     std::size_t bytes_;
-    std::byte *local_, *shared_, *remote_;
+    std::byte *shared_, *remote_;
     OtherProcess other_;
+    std::byte *local_, *lent_; // of this process: private, and as nixl.alloc has it
     Team team_;
 };
 
 int
 serve(std::size_t bytes, std::size_t threads) {
     Yardstick yardstick(bytes, threads);
+    std::cout << yardstick.hugeShares() << std::endl;
     std::string line, method, path;
     while (std::getline(std::cin, line)) {
         int repetitions = 0;
@@ -380,6 +271,7 @@ serve(std::size_t bytes, std::size_t threads) {
 }
 
 } // namespace
+} // namespace limit
 
 int
 main(int argc, char **argv) {
@@ -390,7 +282,7 @@ main(int argc, char **argv) {
         return 2;
     }
     try {
-        return serve(bytes, threads);
+        return limit::serve(bytes, threads);
     } catch (const std::exception &error) {
         std::cerr << "limit_host: " << error.what() << '\n';
         return 1;
