@@ -11,13 +11,13 @@ BatchPlan::begin(BlockPosition position, std::uint64_t batches) {
 }
 
 Result<BatchPlan>
-BatchPlan::make(std::span<const Block> blocks) {
+BatchPlan::make(std::span<const Block> blocks, std::size_t mostPieces) {
     BatchPlan plan;
     plan.begin({0, 0}, 1);
     std::uint64_t bytes = 0; // of the last batch
     std::size_t pieces = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-        if (pieces == kBatchPieces || bytes == kBatchBytes) {
+        if (pieces == mostPieces || bytes == kBatchBytes) {
             plan.begin({i, 0}, 1);
             bytes = 0;
             pieces = 0;

@@ -10,10 +10,16 @@
 
 namespace nixl::local {
 
-/// Most that one batch moves: as long as it runs, nobody can end a registration or cancel.
-inline constexpr std::uint64_t kBatchBytes = 1 << 20;
-/// Most pieces that one system call takes (IOV_MAX).
-inline constexpr std::size_t kBatchPieces = 1024;
+// A batch takes some ten to a hundred microseconds: as long as it runs, nobody can end a registration or
+// cancel, and a thread that asks for the state may be doing it. What it costs beside its copies is one or
+// two.
+
+/// Most that one batch moves.
+inline constexpr std::uint64_t kBatchBytes = 512 << 10;
+/// Most pieces of a batch that is copied.
+inline constexpr std::size_t kBatchPieces = 512;
+/// Most pieces of a batch that the kernel copies, where each costs a microsecond beside its bytes.
+inline constexpr std::size_t kKernelBatchPieces = 64;
 /// Most batches of one transfer: more than any memory holds.
 inline constexpr std::uint64_t kMostBatches = std::uint64_t{1} << 32;
 
@@ -27,8 +33,9 @@ struct BlockPosition {
 /// by the number of blocks, whatever their lengths.
 class BatchPlan {
 public:
-    /// NIXL_ERR_INVALID_PARAM: more than kMostBatches; names the block that reaches beyond.
-    static Result<BatchPlan> make(std::span<const Block> blocks);
+    /// REQUIRES: mostPieces <= kBatchPieces. NIXL_ERR_INVALID_PARAM: more than kMostBatches; names the block
+    /// that reaches beyond.
+    static Result<BatchPlan> make(std::span<const Block> blocks, std::size_t mostPieces = kBatchPieces);
 
     std::size_t
     count() const {

@@ -2,8 +2,10 @@
 
 #include <sched.h>
 
-#include <algorithm>
-#include <thread>
+#include <system_error>
+#include <utility>
+
+#include "engines/local/cores.h"
 
 namespace nixl::local {
 
@@ -11,14 +13,17 @@ namespace {
 
 /// More threads than this gain little: the memory is busy then.
 constexpr unsigned kMostByDefault = 8;
+/// Waking a thread takes about as long as a batch; with so many left it still has something to do.
+constexpr std::size_t kWorthAThread = 2;
 
-unsigned
-usableCores() {
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0)
-        return static_cast<unsigned>(CPU_COUNT(&cores));
-    return std::max(1U, std::thread::hardware_concurrency());
+/// A thread that wakes takes an idle core or waits for its share, but does not interrupt a running thread:
+/// that is most likely the one that posts, whose call would then last as long as the copies. Where it is not
+/// allowed, nothing is lost but that.
+void
+interruptNobody() {
+    const sched_param none{};
+    if (sched_getscheduler(0) == SCHED_OTHER)
+        (void)sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
 } // namespace
@@ -26,11 +31,15 @@ usableCores() {
 void
 CopyPool::stop() {
     std::vector<std::unique_ptr<Worker>> workers;
+    std::shared_ptr<CopyJob> job;
     {
         const LockGuard lock(mutex_);
         stop_ = true;
         workers.swap(workers_);
+        job = std::move(first_);
     }
+    while (job) // one by one: each holds the next
+        job = std::exchange(job->next_, nullptr);
     changed_.notifyAll();
     for (const auto &worker : workers)
         worker->join();
@@ -44,46 +53,79 @@ CopyPool::allowThreads(unsigned count) {
 }
 
 void
-CopyPool::add(std::shared_ptr<CopyJob> job, std::size_t batches) {
-    std::size_t wake;
-    {
-        const LockGuard lock(mutex_);
-        jobs_.push_back(std::move(job));
-        wake = std::min(batches, idle_);
-        startThreads(batches);
-    }
-    for (; wake > 0; --wake)
-        changed_.notifyOne();
+CopyPool::append(std::shared_ptr<CopyJob> job) {
+    job->queued_ = true;
+    CopyJob *const last = std::exchange(last_, job.get());
+    (first_ ? last->next_ : first_) = std::move(job);
 }
 
-void
-CopyPool::startThreads(std::size_t wanted) {
-    for (std::size_t ready = idle_; ready < wanted && workers_.size() < allowed_; ++ready) {
-        workers_.push_back(std::make_unique<Worker>());
+std::shared_ptr<CopyJob>
+CopyPool::takeFirst() {
+    std::shared_ptr<CopyJob> job = std::move(first_);
+    first_ = std::move(job->next_);
+    job->queued_ = false;
+    return job;
+}
+
+/// Has one more thread look at the queue, if there is one that does not. True: a sleeping one is to be
+/// notified.
+bool
+CopyPool::callThread() {
+    if (idle_ > 0)
+        return true;
+    if (workers_.size() >= allowed_)
+        return false;
+    workers_.push_back(std::make_unique<Worker>());
+    try {
         workers_.back()->start("nixl-copy", [this] { work(); });
+    } catch (const std::system_error &) {
+        workers_.pop_back(); // the process may have no more threads: those that run do the work
     }
+    return false;
+}
+
+bool
+CopyPool::add(std::shared_ptr<CopyJob> job) {
+    bool notify;
+    {
+        const LockGuard lock(mutex_);
+        notify = callThread();
+        if (workers_.empty())
+            return false;
+        if (!job->queued_)
+            append(std::move(job));
+    }
+    if (notify)
+        changed_.notifyOne();
+    return true;
 }
 
 void
 CopyPool::work() {
+    interruptNobody();
     for (;;) {
         std::shared_ptr<CopyJob> job;
-        std::optional<std::size_t> batch;
+        std::optional<CopyJob::Claim> claim;
+        bool notify = false;
         {
             const LockGuard lock(mutex_);
             ++idle_;
-            changed_.wait(mutex_, [this]() NIXL_REQUIRES(mutex_) { return stop_ || !jobs_.empty(); });
+            changed_.wait(mutex_, [this]() NIXL_REQUIRES(mutex_) { return stop_ || first_ != nullptr; });
             --idle_;
             if (stop_)
                 return;
-            job = std::move(jobs_.front());
-            jobs_.pop_front();
-            batch = job->claim();
-            if (batch)
-                jobs_.push_back(job);
+            job = takeFirst();
+            const bool others = first_ != nullptr;
+            claim = job->claim();
+            if (claim && claim->left > 0)
+                append(job);
+            if (others || (claim && claim->left >= kWorthAThread))
+                notify = callThread();
         }
-        if (batch)
-            job->run(*batch);
+        if (notify)
+            changed_.notifyOne();
+        if (claim)
+            job->run(claim->batch);
     }
 }
 

@@ -24,13 +24,29 @@ callKernel(pid_t pid, nixl_xfer_op_t operation, std::span<const iovec> local, st
     return call(pid, local.data(), local.size(), remote.data(), remote.size(), 0);
 }
 
+/// Has the first bytes of a piece brought into the cache, from where the processor goes on by itself.
+template<int kForWriting>
+void
+prefetch(const iovec &piece) {
+    constexpr std::size_t kLine = 64;
+    constexpr std::size_t kFirst = 512;
+    const auto *bytes = static_cast<const char *>(piece.iov_base);
+    for (std::size_t at = 0; at < std::min(piece.iov_len, kFirst); at += kLine)
+        __builtin_prefetch(bytes + at, kForWriting);
+}
+
+/// Scattered pieces are in no cache as a rule; those that follow are fetched while one is copied.
 void
 copyWithin(nixl_xfer_op_t operation, std::span<const iovec> local, std::span<const iovec> remote) {
-    for (std::size_t i = 0; i < local.size(); ++i) {
-        if (operation == NIXL_WRITE)
-            std::memmove(remote[i].iov_base, local[i].iov_base, local[i].iov_len);
-        else
-            std::memmove(local[i].iov_base, remote[i].iov_base, local[i].iov_len);
+    constexpr std::size_t kAhead = 4;
+    const std::span<const iovec> from = operation == NIXL_WRITE ? local : remote;
+    const std::span<const iovec> to = operation == NIXL_WRITE ? remote : local;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        if (i + kAhead < from.size()) {
+            prefetch<0>(from[i + kAhead]);
+            prefetch<1>(to[i + kAhead]);
+        }
+        std::memmove(to[i].iov_base, from[i].iov_base, from[i].iov_len);
     }
 }
 

@@ -20,6 +20,12 @@ struct Reach {
     Path path;
     /// By remote region, if all of them are mapped here; else empty. They end with the registrations.
     std::vector<std::weak_ptr<const PeerMapping>> mappings;
+
+    /// Whether the kernel copies, rather than the process itself.
+    bool
+    throughKernel() const {
+        return path.hostLane != HostLane::kSameProcess && mappings.empty();
+    }
 };
 
 /// Through mappings if the peer lends all the memory that is meant, which it is asked for at its first use,

@@ -29,11 +29,9 @@ LocalRequest::post(const std::optional<std::string> &notification) {
             transfer_->fail(begun);
         return Progress::failed(begun);
     }
-    if (transfer_->small()) {
-        while (const auto batch = transfer_->claim())
-            transfer_->run(*batch);
-    } else {
-        process_.pool().add(transfer_, transfer_->batchCount());
+    if (transfer_->small() || !process_.pool().add(transfer_)) {
+        while (const auto claimed = transfer_->claim())
+            transfer_->run(claimed->batch);
     }
     return transfer_->progress();
 }
@@ -60,7 +58,7 @@ Progress
 LocalRequest::check() {
     if (guard_.inherited())
         return {NIXL_ERR_NOT_ALLOWED, "this process is a forked child; the request is its parent's"};
-    return transfer_->progress();
+    return transfer_->help();
 }
 
 bool

@@ -15,7 +15,7 @@ namespace nixl::local {
 namespace {
 
 /// What a posting call does itself: less work than waking a thread and waiting for it.
-constexpr std::uint64_t kSmallBytes = 64 << 10;
+constexpr std::uint64_t kSmallBytes = 256 << 10;
 constexpr std::size_t kSmallBlocks = 32;
 
 iovec
@@ -62,6 +62,7 @@ Transfer::start(const Lane &lane, const std::optional<std::string> &message) {
     message_ = message;
     next_ = 0;
     stop_ = false;
+    othersAtWork_.store(false, std::memory_order_relaxed);
     outcome_ = Status();
 }
 
@@ -82,26 +83,30 @@ Transfer::fail(const Status &reason) {
     finish(reason);
 }
 
-std::optional<std::size_t>
+std::optional<CopyJob::Claim>
 Transfer::claim() {
     const LockGuard lock(mutex_);
     if (phase_ != Phase::kCopying || stop_ || next_ == batchCount())
         return std::nullopt;
     ++underWay_;
-    return next_++;
+    const std::size_t batch = next_++;
+    const std::size_t left = batchCount() - next_;
+    if (left == 0)
+        othersAtWork_.store(true, std::memory_order_relaxed);
+    return Claim{batch, left};
 }
 
 void
 Transfer::run(std::size_t batch) {
-    Lane lane;
+    const Lane *lane;
     Mappings mappings;
     {
         const LockGuard lock(mutex_);
-        lane = lane_;
+        lane = &lane_;
         if (mapped_)
             mappings = mappings_;
     }
-    batchEnded(copy(batch, lane, mappings));
+    batchEnded(copy(batch, *lane, mappings));
 }
 
 /// The protocol of marks.h: first the marks, then the look at keys and life, then the copy.
@@ -198,6 +203,7 @@ Transfer::batchEnded(const Status &status) {
         --underWay_;
         if (!status.ok()) {
             stop_ = true;
+            othersAtWork_.store(true, std::memory_order_relaxed);
             if (outcome_.ok())
                 outcome_ = status;
         }
@@ -248,6 +254,7 @@ Transfer::finish(Status outcome) {
         mapping.reset();
     outcome_ = std::move(outcome);
     endTime_ = std::chrono::steady_clock::now();
+    othersAtWork_.store(false, std::memory_order_relaxed);
     ended_.notifyAll();
 }
 
@@ -259,12 +266,22 @@ Transfer::progress() const {
     return {outcome_.code(), outcome_.message(), endTime_};
 }
 
+Progress
+Transfer::help() {
+    if (othersAtWork_.load(std::memory_order_relaxed))
+        return {};
+    if (const auto claimed = claim())
+        run(claimed->batch);
+    return progress();
+}
+
 bool
 Transfer::cancel(std::chrono::milliseconds patience) {
     const LockGuard lock(mutex_);
     if (phase_ == Phase::kIdle || phase_ == Phase::kTerminal)
         return true;
     stop_ = true;
+    othersAtWork_.store(true, std::memory_order_relaxed);
     if (underWay_ == 0)
         finish(Status(NIXL_ERR_CANCELED, "canceled"));
     return ended_.waitFor(mutex_, patience,

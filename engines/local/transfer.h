@@ -1,6 +1,7 @@
 // A transfer while it runs: batches, outcome, message.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -54,10 +55,13 @@ public:
     /// Ends as failed without having begun. REQUIRES: no run is in progress.
     void fail(const Status &reason);
 
-    std::optional<std::size_t> claim() override;
+    std::optional<Claim> claim() override;
     void run(std::size_t batch) override;
 
     Progress progress() const;
+
+    /// Does a batch if one is left, then tells the state. Waits for nobody's batch.
+    Progress help();
 
     /// Claims no more and waits for the batches under way. True: terminal.
     bool cancel(std::chrono::milliseconds patience);
@@ -88,9 +92,9 @@ private:
     Phase phase_ NIXL_GUARDED_BY(mutex_) = Phase::kIdle;
     std::uint64_t
         run_ NIXL_GUARDED_BY(mutex_) = 0; // counts starts, so that a late answer does not end another run
+    /// Whoever has a batch under way uses lane and mappings without the lock: they change only while there is
+    /// none. The mappings are held during a run, so that what ends meanwhile stays mapped.
     Lane lane_ NIXL_GUARDED_BY(mutex_);
-    /// Held during a run, so that what ends meanwhile stays mapped; it changes only while no batch is under
-    /// way.
     std::vector<std::shared_ptr<const PeerMapping>> mappings_ NIXL_GUARDED_BY(mutex_);
     bool mapped_ NIXL_GUARDED_BY(mutex_) = false;
     std::optional<std::string> message_ NIXL_GUARDED_BY(mutex_);
@@ -98,6 +102,9 @@ private:
     std::size_t underWay_ NIXL_GUARDED_BY(mutex_) = 0;
     bool stop_ NIXL_GUARDED_BY(mutex_) = false;
     Status outcome_ NIXL_GUARDED_BY(mutex_);
+    /// From when no batch is left until the end; changes under the lock. So who asks again and again does not
+    /// take the lock from those who are at work.
+    std::atomic<bool> othersAtWork_{false};
     std::chrono::steady_clock::time_point endTime_ NIXL_GUARDED_BY(mutex_); // while terminal
 };
 

@@ -27,7 +27,8 @@ constexpr OptionRow kTable[] = {
      .help = "Whether transfers within a host may use the engine LOCAL."},
     {.name = "NIXL_LOCAL_THREADS",
      .field = &Options::localThreads,
-     .help = "Threads that copy for the engine LOCAL; 0 chooses from the cores that the process may use.",
+     .help = "Threads that copy for the engine LOCAL; 0: one less than the cores that affinity and control "
+             "groups allow, at most 8.",
      .most = 1024},
     {.name = "NIXL_LOCAL_CONNECT_TIMEOUT_MS",
      .field = &Options::localConnectTimeout,
