@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engines/local/host_copy.h"
 #include "engines/local/identity.h"
+#include "engines/local/mapping_check.h"
 #include "engines/local/regions.h"
 #include "engines/local/request.h"
 #include "memory/sealed_memory.h"
@@ -86,32 +86,65 @@ LocalEngine::checkUse(nixl_mem_t memory) const {
 
 Result<std::unique_ptr<LocalRegion>>
 LocalEngine::registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) {
+    std::vector<std::unique_ptr<LocalRegion>> regions;
+    NIXL_RETURN_IF_ERROR(registerRegions({&desc, 1}, memory, regions));
+    return std::move(regions.front());
+}
+
+Status
+LocalEngine::registerRegions(std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
+                             std::vector<std::unique_ptr<LocalRegion>> &out) {
     NIXL_RETURN_IF_ERROR(checkUse(memory));
-    if (desc.len == 0)
-        return Status::error(NIXL_ERR_INVALID_PARAM, "no memory at ", Hex{desc.addr}, ": its length is 0");
-    if (const auto missing = unreachableEnd(desc.addr, desc.len))
-        return Status::error(NIXL_ERR_BACKEND, "the memory of ", desc.len, " bytes at ", Hex{desc.addr},
-                             " cannot be registered: address ", Hex{*missing}, " is unmapped or protected");
-    MemoryRange range{desc.addr, desc.len};
-    if (auto sealed = SealedMemory::covering(desc.addr, desc.len))
-        range.sealed = endpoint_->lent.enter(std::move(sealed));
-    const auto key = endpoint_->table.add(range);
-    if (!key.ok()) {
-        takeBack(range.sealed);
-        return key.status();
+    MappingCheck mappings(descs.size());
+    for (const nixlBlobDesc &desc : descs) {
+        if (desc.len == 0)
+            return Status::error(NIXL_ERR_INVALID_PARAM, "no memory at ", Hex{desc.addr},
+                                 ": its length is 0");
+        auto sealed = SealedMemory::covering(desc.addr, desc.len);
+        if (const auto missing = mappings.unreachableEnd(desc.addr, desc.len, sealed != nullptr))
+            return Status::error(NIXL_ERR_BACKEND, "the memory of ", desc.len, " bytes at ", Hex{desc.addr},
+                                 " cannot be registered: address ", Hex{*missing},
+                                 " is unmapped or protected");
+        MemoryRange range{desc.addr, desc.len};
+        if (sealed)
+            range.sealed = endpoint_->lent.enter(std::move(sealed));
+        const auto key = endpoint_->table.add(range);
+        if (!key.ok()) {
+            takeBack(range.sealed);
+            return key.status();
+        }
+        out.push_back(std::make_unique<OwnRegion>(key.value(), range.sealed));
     }
-    return std::unique_ptr<LocalRegion>(new OwnRegion(key.value(), range.sealed));
+    return {};
 }
 
 Status
 LocalEngine::deregisterRegion(LocalRegion &region) {
-    NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
-    const auto &own = static_cast<OwnRegion &>(region);
-    endpoint_->table.close(own.key);
-    NIXL_RETURN_IF_ERROR(listener_->accessors().waitQuiet(process_->marks(), settings_.quiesceTimeout));
-    endpoint_->table.recycle(own.key);
-    takeBack(own.lent);
-    return {};
+    LocalRegion *const one = &region;
+    auto unended = deregisterRegions({&one, 1});
+    return unended.empty() ? Status() : std::move(unended.front().reason);
+}
+
+/// Closes all before it waits, once: what is quiet then is quiet for all of them.
+std::vector<Engine::Unended>
+LocalEngine::deregisterRegions(std::span<LocalRegion *const> regions) {
+    Status status = checkUse(DRAM_SEG);
+    if (status.ok() && !regions.empty()) {
+        for (const LocalRegion *region : regions)
+            endpoint_->table.close(static_cast<const OwnRegion &>(*region).key);
+        status = listener_->accessors().waitQuiet(process_->marks(), settings_.quiesceTimeout);
+    }
+    std::vector<Unended> unended;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        if (!status.ok()) {
+            unended.push_back({i, status});
+            continue;
+        }
+        const auto &own = static_cast<const OwnRegion &>(*regions[i]);
+        endpoint_->table.recycle(own.key);
+        takeBack(own.lent);
+    }
+    return unended;
 }
 
 /// Ends a registration's part in memory that is lent; peers unmap it with the last one.
@@ -191,13 +224,13 @@ Result<std::unique_ptr<EngineRequest>>
 LocalEngine::prepare(const TransferSpec &spec) {
     NIXL_RETURN_IF_ERROR(checkUse(spec.localMemory));
     NIXL_RETURN_IF_ERROR(checkUse(spec.remoteMemory));
-    auto plan = BatchPlan::make(spec.blocks);
+    Reach reached = reach(spec, settings_.connectTimeout);
+    auto plan = BatchPlan::make(spec.blocks, reached.throughKernel() ? kKernelBatchPieces : kBatchPieces);
     if (!plan.ok())
         return plan.status();
     auto *peer = static_cast<LocalPeer *>(spec.peer);
-    return std::unique_ptr<EngineRequest>(new LocalRequest(*process_, endpoint_, settings_, spec,
-                                                           std::move(plan).value(), peer,
-                                                           reach(spec, settings_.connectTimeout)));
+    return std::unique_ptr<EngineRequest>(new LocalRequest(
+        *process_, endpoint_, settings_, spec, std::move(plan).value(), peer, std::move(reached)));
 }
 
 /// How the remote side of a transfer is reached. What cannot be told now is told by the post.

@@ -170,10 +170,16 @@ UcxEngine::checkMemory(nixl_mem_t memory) const {
 
 Result<std::unique_ptr<LocalRegion>>
 UcxEngine::registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) {
+    std::vector<std::unique_ptr<LocalRegion>> regions;
+    NIXL_RETURN_IF_ERROR(registerRegions({&desc, 1}, memory, regions));
+    return std::move(regions.front());
+}
+
+Status
+UcxEngine::registerRegions(std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
+                           std::vector<std::unique_ptr<LocalRegion>> &out) {
     NIXL_RETURN_IF_ERROR(checkMemory(memory));
-    if (desc.len == 0)
-        return Status::error(NIXL_ERR_INVALID_PARAM, "no memory at ", Hex{desc.addr}, ": its length is 0");
-    return OwnRegion::create(*context_, desc, memory);
+    return OwnRegion::create(*context_, descs, memory, out);
 }
 
 Status
@@ -189,8 +195,11 @@ UcxEngine::publicData(const LocalRegion &region) const {
 Result<std::unique_ptr<RemoteRegion>>
 UcxEngine::loopbackRegion(LocalRegion &region, const nixlBlobDesc &, nixl_mem_t memory) {
     NIXL_RETURN_IF_ERROR(checkMemory(memory));
-    return std::unique_ptr<RemoteRegion>(
-        new PeerRegion(workers_, static_cast<OwnRegion &>(region).packedKey()));
+    auto key = self_->keys().get(static_cast<OwnRegion &>(region).packedKey(),
+                                 [](std::string_view) { return Status(); });
+    if (!key.ok())
+        return key.status();
+    return std::unique_ptr<RemoteRegion>(new PeerRegion(std::move(key).value()));
 }
 
 Result<std::string>
@@ -251,10 +260,13 @@ UcxEngine::connect(Peer &peer) {
 
 Result<std::unique_ptr<RemoteRegion>>
 UcxEngine::loadRegion(Peer &peer, const nixlBasicDesc &, nixl_mem_t, std::string_view publicData) {
-    const auto &known = static_cast<UcxPeer &>(peer);
-    NIXL_RETURN_IF_ERROR(
-        checkPackedKey(publicData, known.packer()).withContext(concat("a region of '", known.name(), "'")));
-    return std::unique_ptr<RemoteRegion>(new PeerRegion(workers_, padded(publicData)));
+    auto &known = static_cast<UcxPeer &>(peer);
+    auto key = known.keys().get(publicData, [&](std::string_view packed) {
+        return checkPackedKey(packed, known.packer()).withContext(concat("a region of '", known.name(), "'"));
+    });
+    if (!key.ok())
+        return key.status();
+    return std::unique_ptr<RemoteRegion>(new PeerRegion(std::move(key).value()));
 }
 
 Result<Path>

@@ -28,6 +28,8 @@ public:
     const Capabilities &capabilities() const override;
 
     Result<std::unique_ptr<LocalRegion>> registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) override;
+    Status registerRegions(std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
+                           std::vector<std::unique_ptr<LocalRegion>> &out) override;
     Status deregisterRegion(LocalRegion &region) override;
     Result<std::string> publicData(const LocalRegion &region) const override;
     Result<std::unique_ptr<RemoteRegion>> loopbackRegion(LocalRegion &region, const nixlBlobDesc &desc,

@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "engines/ucx/connection.h"
+#include "engines/ucx/regions.h"
 #include "util/fork_guard.h"
 
 namespace nixl::ucx {
@@ -50,8 +51,14 @@ public:
         return packer_;
     }
 
+    RemoteKeys &
+    keys() {
+        return keys_;
+    }
+
 private:
     const ForkGuard guard_;
+    RemoteKeys keys_;
     const std::string name_;
     const unsigned packer_;
     const bool closeForce_;

@@ -3,6 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "util/log.h"
 
 namespace nixl::ucx {
@@ -12,18 +15,50 @@ namespace {
 /// Openings of a connection whose keys are kept. Operations of an opening end soon after it is closed.
 constexpr std::size_t kKeptOpenings = 4;
 
-/// Whether the page of an address is mapped.
+/// A range of memory in whole pages.
+struct Pages {
+    std::uint64_t begin;
+    std::uint64_t bytes;
+};
+
+Pages
+pagesAround(std::uint64_t first, std::uint64_t last) {
+    static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t begin = first & ~(page - 1);
+    return {begin, (last | (page - 1)) - begin + 1};
+}
+
+/// Whether every page of a range is mapped. Nothing is written: what MS_ASYNC once started, kernels do by
+/// themselves, and only look whether the range is there.
 bool
-mapped(std::uint64_t address) {
-    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    unsigned char resident = 0;
-    return ::mincore(reinterpret_cast<void *>(address & ~(page - 1)), 1, &resident) == 0;
+mapped(std::uint64_t first, std::uint64_t last) {
+    const Pages pages = pagesAround(first, last);
+    return ::msync(reinterpret_cast<void *>(pages.begin), pages.bytes, MS_ASYNC) == 0;
+}
+
+/// Whether everything from the first range to the end of the last is mapped, which is asked only where the
+/// ranges fill it well: then it takes one call for all.
+bool
+mappedAsOne(std::span<const nixlBlobDesc> descs) {
+    std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max(), highest = 0, bytes = 0;
+    for (const nixlBlobDesc &desc : descs) {
+        lowest = std::min<std::uint64_t>(lowest, desc.addr);
+        highest = std::max<std::uint64_t>(highest, desc.addr + (desc.len - 1));
+        if (__builtin_add_overflow(bytes, desc.len, &bytes))
+            return false;
+    }
+    constexpr std::uint64_t kSparse = 4;
+    return descs.size() > 1 && (highest - lowest) / kSparse <= bytes && mapped(lowest, highest);
 }
 
 Status
 checkHostMemory(const nixlBlobDesc &desc) {
-    for (const std::uint64_t address : {desc.addr, desc.addr + (desc.len - 1)}) {
-        if (!mapped(address))
+    const std::uint64_t last = desc.addr + (desc.len - 1);
+    if (mapped(desc.addr, last))
+        return {};
+    // What lies between the ends is for UCX to judge.
+    for (const std::uint64_t address : {std::uint64_t{desc.addr}, last}) {
+        if (!mapped(address, address))
             return Status::error(NIXL_ERR_BACKEND, "the memory of ", desc.len, " bytes at ", Hex{desc.addr},
                                  " cannot be registered: address ", Hex{address}, " is unmapped");
     }
@@ -60,10 +95,28 @@ packKey(Context &context, ucp_mem_h handle) {
 
 } // namespace
 
+Status
+OwnRegion::create(Context &context, std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
+                  std::vector<std::unique_ptr<LocalRegion>> &out) {
+    const auto empty =
+        std::find_if(descs.begin(), descs.end(), [](const nixlBlobDesc &desc) { return desc.len == 0; });
+    const bool checkEach = memory == DRAM_SEG && (empty != descs.end() || !mappedAsOne(descs));
+    for (const nixlBlobDesc &desc : descs) {
+        if (desc.len == 0)
+            return Status::error(NIXL_ERR_INVALID_PARAM, "no memory at ", Hex{desc.addr},
+                                 ": its length is 0");
+        if (checkEach)
+            NIXL_RETURN_IF_ERROR(checkHostMemory(desc));
+        auto region = create(context, desc, memory);
+        if (!region.ok())
+            return region.status();
+        out.push_back(std::move(region).value());
+    }
+    return {};
+}
+
 Result<std::unique_ptr<LocalRegion>>
 OwnRegion::create(Context &context, const nixlBlobDesc &desc, nixl_mem_t memory) {
-    if (memory == DRAM_SEG)
-        NIXL_RETURN_IF_ERROR(checkHostMemory(desc));
     ucp_mem_map_params_t params{};
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
     params.address = reinterpret_cast<void *>(desc.addr);
@@ -100,10 +153,10 @@ OwnRegion::unmap() {
     return {};
 }
 
-PeerRegion::PeerRegion(const std::vector<std::unique_ptr<ProgressWorker>> &workers, std::string packedKey)
-    : workers_(workers), packedKey_(std::move(packedKey)), keys_(workers.size()) {}
+RemoteKey::RemoteKey(const std::vector<std::unique_ptr<ProgressWorker>> &workers, std::string packed)
+    : workers_(workers), packed_(std::move(packed)), keys_(workers.size()) {}
 
-PeerRegion::~PeerRegion() {
+RemoteKey::~RemoteKey() {
     if (guard_.inherited())
         return; // the lock and the keys are the parent's
     for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -116,14 +169,13 @@ PeerRegion::~PeerRegion() {
 }
 
 Result<ucp_rkey_h>
-PeerRegion::key(const Connection &connection, std::uint64_t opening) {
+RemoteKey::on(const Connection &connection, std::uint64_t opening) {
     ProgressWorker &worker = connection.worker();
     std::vector<Key> &keys = keys_[worker.index()];
     if (!keys.empty() && keys.back().opening == opening)
         return keys.back().handle;
     ucp_rkey_h handle = nullptr;
-    const ucs_status_t status =
-        worker.api().ep_rkey_unpack(connection.endpoint(), packedKey_.data(), &handle);
+    const ucs_status_t status = worker.api().ep_rkey_unpack(connection.endpoint(), packed_.data(), &handle);
     if (status != UCS_OK)
         return worker.context().failed(
             concat("a region of '", connection.peerName(), "': ucp_ep_rkey_unpack"), status);

@@ -2,21 +2,26 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engines/ucx/connection.h"
+#include "engines/ucx/packed_bytes.h"
 #include "util/fork_guard.h"
+#include "util/mutex.h"
 
 namespace nixl::ucx {
 
 /// Memory that UCX has mapped.
 class OwnRegion : public LocalRegion {
 public:
+    /// Registers descriptors in their order until one fails; `out` gets a region for each before it.
     /// NIXL_ERR_BACKEND: not mapped, or memory of another kind than `memory` says.
-    static Result<std::unique_ptr<LocalRegion>> create(Context &context, const nixlBlobDesc &desc,
-                                                       nixl_mem_t memory);
+    static Status create(Context &context, std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
+                         std::vector<std::unique_ptr<LocalRegion>> &out);
 
     ~OwnRegion() override;
 
@@ -36,6 +41,9 @@ public:
     }
 
 private:
+    static Result<std::unique_ptr<LocalRegion>> create(Context &context, const nixlBlobDesc &desc,
+                                                       nixl_mem_t memory);
+
     OwnRegion(Context &context, ucp_mem_h handle, std::string packedKey)
         : context_(context), handle_(handle), packedKey_(std::move(packedKey)) {}
 
@@ -44,16 +52,25 @@ private:
     const std::string packedKey_;
 };
 
-/// A peer's region. Its remote keys are unpacked when a connection first needs one, once for each opening.
-class PeerRegion : public RemoteRegion {
+/// A packed remote key, and what the connections of one peer have unpacked of it: when a connection first
+/// needs it, once for each opening.
+class RemoteKey {
 public:
-    /// `packedKey`: a checked packed remote key.
-    PeerRegion(const std::vector<std::unique_ptr<ProgressWorker>> &workers, std::string packedKey);
+    /// `packed`: a checked and padded packed remote key.
+    RemoteKey(const std::vector<std::unique_ptr<ProgressWorker>> &workers, std::string packed);
 
-    ~PeerRegion() override;
+    ~RemoteKey();
+
+    RemoteKey(const RemoteKey &) = delete;
+    RemoteKey &operator=(const RemoteKey &) = delete;
 
     /// The key for a connection. REQUIRES: the lock of its worker; opening number `opening` stands.
-    Result<ucp_rkey_h> key(const Connection &connection, std::uint64_t opening);
+    Result<ucp_rkey_h> on(const Connection &connection, std::uint64_t opening);
+
+    const std::string &
+    packed() const {
+        return packed_;
+    }
 
 private:
     struct Key {
@@ -63,10 +80,53 @@ private:
 
     const ForkGuard guard_;
     const std::vector<std::unique_ptr<ProgressWorker>> &workers_;
-    const std::string packedKey_;
+    const std::string packed_;
     // By index of the worker, each under that worker's lock; the last is the newest. Those of the openings
     // before stay for a while: operations that are being cancelled may still refer to them.
     std::vector<std::vector<Key>> keys_;
+};
+
+/// Makes keys of one peer. Where a key does not tell registrations apart, as over TCP, all regions have the
+/// same, and unpack it once. Thread-safe.
+class RemoteKeys {
+public:
+    explicit RemoteKeys(const std::vector<std::unique_ptr<ProgressWorker>> &workers) : workers_(workers) {}
+
+    /// The key of these bytes, which `check` must accept unless they are those of the key before.
+    template<typename Check>
+    Result<std::shared_ptr<RemoteKey>>
+    get(std::string_view packed, Check check) {
+        const LockGuard lock(mutex_);
+        auto last = last_.lock();
+        if (last && packed == std::string_view(last->packed()).substr(0, lastBytes_))
+            return last;
+        NIXL_RETURN_IF_ERROR(check(packed));
+        last = std::make_shared<RemoteKey>(workers_, padded(packed));
+        last_ = last;
+        lastBytes_ = packed.size();
+        return last;
+    }
+
+private:
+    const std::vector<std::unique_ptr<ProgressWorker>> &workers_;
+    Mutex mutex_;
+    std::weak_ptr<RemoteKey> last_ NIXL_GUARDED_BY(mutex_);
+    std::size_t lastBytes_ NIXL_GUARDED_BY(mutex_) = 0; ///< of last_ without its padding
+};
+
+/// A region as the target of transfers: of a peer, or of this agent.
+class PeerRegion : public RemoteRegion {
+public:
+    explicit PeerRegion(std::shared_ptr<RemoteKey> key) : key_(std::move(key)) {}
+
+    /// The key for a connection; see RemoteKey::on().
+    Result<ucp_rkey_h>
+    key(const Connection &connection, std::uint64_t opening) {
+        return key_->on(connection, opening);
+    }
+
+private:
+    const std::shared_ptr<RemoteKey> key_;
 };
 
 } // namespace nixl::ucx

@@ -123,15 +123,17 @@ BufferView::~BufferView() {
 
 IntegerTable::IntegerTable(const ArrayArgument &array, int columns) : view_(array.object) {
     const Py_buffer &view = view_.get();
-    const std::string shape = concat("descs must be a Nx", columns, " numpy array of uint64 or int64");
+    const auto refuse = [&](const auto &...why) {
+        throw py::value_error(
+            concat("descs must be a Nx", columns, " numpy array of uint64 or int64, ", why...));
+    };
     if (view.ndim != 2)
-        throw py::value_error(concat(shape, ", not of ", view.ndim, " dimensions"));
+        refuse("not of ", view.ndim, " dimensions");
     if (view.shape[1] != columns)
-        throw py::value_error(concat(shape, ", not ", view.shape[0], "x", view.shape[1]));
+        refuse("not ", view.shape[0], "x", view.shape[1]);
     const std::optional<IntegerFormat> format = parseFormat(view.format);
     if (!format || view.itemsize != 8 || format->swapped)
-        throw py::value_error(
-            concat(shape, ", not of the element type '", view.format == nullptr ? "B" : view.format, "'"));
+        refuse("not of the element type '", view.format == nullptr ? "B" : view.format, "'");
     if (PyBuffer_IsContiguous(&view, 'C') == 0)
         throw py::value_error(concat("descs must be a C-contiguous numpy array; this one has strides of ",
                                      view.strides[0], " and ", view.strides[1], " bytes"));

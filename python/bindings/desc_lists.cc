@@ -46,14 +46,9 @@ readTuples(nixl_mem_t type, const py::list &descs) {
 nixl_xfer_dlist_t
 readXferTable(nixl_mem_t type, const ArrayArgument &descs) {
     const IntegerTable table(descs, 3);
-    nixl_xfer_dlist_t list(type);
-    list.reserve(table.rows());
-    const std::byte *row = table.data();
-    for (std::size_t i = 0; i < table.rows(); ++i, row += sizeof(nixlBasicDesc)) {
-        nixlBasicDesc desc; // rows need not be aligned
-        std::memcpy(&desc, row, sizeof desc);
-        list.emplace(desc);
-    }
+    nixl_xfer_dlist_t list(type, static_cast<int>(table.rows()));
+    if (table.rows() > 0)
+        std::memcpy(&list[0], table.data(), table.rows() * sizeof(nixlBasicDesc));
     return list;
 }
 

@@ -34,7 +34,8 @@ def array_shape(value: Any) -> tuple[int, ...] | None:
     """
     if isinstance(value, (bytes, bytearray)):
         return None
-    if hasattr(value, "__array_interface__"):
+    # Asked of the class, since the attribute itself makes a dictionary.
+    if hasattr(type(value), "__array_interface__"):
         return tuple(value.shape)
     try:
         with memoryview(value) as view:

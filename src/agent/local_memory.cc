@@ -1,8 +1,9 @@
 #include "agent/local_memory.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
-#include <map>
+#include <span>
 #include <utility>
 
 #include "util/log.h"
@@ -19,51 +20,104 @@ isMemory(nixl_mem_t memory) {
     return memory == DRAM_SEG || memory == VRAM_SEG;
 }
 
-/// Equal ranges of a list with their number, in the order of first appearance.
-std::vector<std::pair<nixlBasicDesc, std::size_t>>
+/// The different ranges of a list in their order.
+std::vector<LocalMemory::CountedRange>
 countRanges(const nixl_reg_dlist_t &descs) {
-    std::vector<std::pair<nixlBasicDesc, std::size_t>> counted;
-    std::map<nixlBasicDesc, std::size_t> positions;
-    for (const nixlBlobDesc &desc : descs) {
-        const nixlBasicDesc range = normalized(descs.getType(), desc);
-        const auto [position, fresh] = positions.emplace(range, counted.size());
-        if (fresh)
-            counted.emplace_back(range, 1);
+    std::vector<nixlBasicDesc> ranges;
+    ranges.reserve(static_cast<std::size_t>(descs.descCount()));
+    for (const nixlBlobDesc &desc : descs)
+        ranges.push_back(normalized(descs.getType(), desc));
+    if (!std::is_sorted(ranges.begin(), ranges.end()))
+        std::sort(ranges.begin(), ranges.end());
+    std::vector<LocalMemory::CountedRange> counted;
+    counted.reserve(ranges.size());
+    for (const nixlBasicDesc &range : ranges) {
+        if (!counted.empty() && counted.back().range == range)
+            ++counted.back().count;
         else
-            ++counted[position->second].second;
+            counted.push_back({range, 1});
     }
     return counted;
 }
 
-Result<LocalEntryPtr>
-registerOne(const EnginePtr &engine, nixl_mem_t memory, const nixlBlobDesc &desc, std::uint64_t key) {
-    const nixlBlobDesc range(normalized(memory, desc), desc.metaInfo);
-    auto region = engine->impl().registerRegion(range, memory);
-    if (!region.ok())
-        return region.status();
-    auto entry = std::make_shared<LocalEntry>(range, memory, engine);
-    entry->region = std::move(region).value();
-    entry->key = key;
-    Status failure;
-    if (engine->capabilities().local) {
-        auto loopback = engine->impl().loopbackRegion(*entry->region, range, memory);
-        if (loopback.ok())
-            entry->loopback = std::move(loopback).value();
-        else
-            failure = loopback.status();
+/// The forms of a registration for transfers of the agent with itself and for peers.
+Status
+complete(LocalEntry &entry, const nixlBlobDesc &range) {
+    Engine &engine = entry.engine->impl();
+    if (entry.engine->capabilities().local) {
+        auto loopback = engine.loopbackRegion(*entry.region, range, entry.memory);
+        if (!loopback.ok())
+            return loopback.status();
+        entry.loopback = std::move(loopback).value();
     }
-    if (failure.ok() && engine->capabilities().remote) {
-        auto data = engine->impl().publicData(*entry->region);
-        if (data.ok())
-            entry->publicData = std::move(data).value();
-        else
-            failure = data.status();
+    if (entry.engine->capabilities().remote) {
+        auto data = engine.publicData(*entry.region);
+        if (!data.ok())
+            return data.status();
+        entry.publicData = std::move(data).value();
     }
-    if (failure.ok())
-        return entry;
-    entry->loopback.reset();
-    (void)engine->impl().deregisterRegion(*entry->region);
-    return failure;
+    return {};
+}
+
+/// The list as engines get it: without a copy if nothing in it is unbounded.
+std::span<const nixlBlobDesc>
+normalizedList(const nixl_reg_dlist_t &descs, std::vector<nixlBlobDesc> &storage) {
+    const std::span<const nixlBlobDesc> given(&descs[0], static_cast<std::size_t>(descs.descCount()));
+    if (isMemory(descs.getType()))
+        return given;
+    storage.reserve(given.size());
+    for (const nixlBlobDesc &desc : given)
+        storage.emplace_back(normalized(descs.getType(), desc), desc.metaInfo);
+    return storage;
+}
+
+std::vector<LocalRegion *>
+pointersTo(const std::vector<std::unique_ptr<LocalRegion>> &regions) {
+    std::vector<LocalRegion *> pointers;
+    pointers.reserve(regions.size());
+    for (const auto &region : regions)
+        pointers.push_back(region.get());
+    return pointers;
+}
+
+/// Registers a list in one engine, or nothing of it.
+Result<std::vector<LocalEntryPtr>>
+registerAll(const EnginePtr &engine, const nixl_reg_dlist_t &descs) {
+    std::vector<nixlBlobDesc> storage;
+    const auto ranges = normalizedList(descs, storage);
+    std::vector<std::unique_ptr<LocalRegion>> regions;
+    regions.reserve(ranges.size());
+    const auto refuse = [&](std::size_t position, const Status &why) {
+        return why.withContext(concat(engine->name(), " refuses descriptor ", position, ", ",
+                                      describe(descs.getType(), descs[static_cast<unsigned>(position)])));
+    };
+    if (const Status status = engine->impl().registerRegions(ranges, descs.getType(), regions);
+        !status.ok()) {
+        (void)engine->impl().deregisterRegions(pointersTo(regions));
+        return refuse(regions.size(), status);
+    }
+    std::vector<LocalEntryPtr> entries;
+    entries.reserve(ranges.size());
+    RandomKeys keys(ranges.size());
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        auto entry = std::make_shared<LocalEntry>(ranges[i], descs.getType(), engine);
+        entry->region = std::move(regions[i]);
+        entry->key = keys.next();
+        entries.push_back(std::move(entry));
+    }
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        const Status status = complete(*entries[i], ranges[i]);
+        if (status.ok())
+            continue;
+        std::vector<LocalRegion *> all;
+        for (const LocalEntryPtr &entry : entries) {
+            entry->loopback.reset();
+            all.push_back(entry->region.get());
+        }
+        (void)engine->impl().deregisterRegions(all);
+        return refuse(i, status);
+    }
+    return entries;
 }
 
 } // namespace
@@ -105,31 +159,22 @@ LocalMemory::find(const EngineSlot *engine, nixl_mem_t memory) const {
 
 Status
 LocalMemory::add(const EnginePtr &engine, const nixl_reg_dlist_t &descs) {
-    const auto count = static_cast<std::size_t>(descs.descCount());
-    std::vector<LocalEntryPtr> entries;
-    entries.reserve(count);
-    RandomKeys keys(count);
-    for (int i = 0; i < descs.descCount(); ++i) {
-        auto entry = registerOne(engine, descs.getType(), descs[i], keys.next());
-        if (entry.ok()) {
-            entries.push_back(std::move(entry).value());
-            continue;
-        }
-        for (const LocalEntryPtr &done : entries) {
-            done->loopback.reset();
-            (void)engine->impl().deregisterRegion(*done->region);
-        }
-        return entry.status().withContext(
-            concat(engine->name(), " refuses descriptor ", i, ", ", describe(descs.getType(), descs[i])));
-    }
+    if (descs.isEmpty())
+        return {};
+    auto entries = registerAll(engine, descs);
+    if (!entries.ok())
+        return entries.status();
     WriteLock lock(mutex_);
     auto *section = const_cast<Section *>(find(engine.get(), descs.getType()));
     if (!section) {
         sections_.push_back(std::make_unique<Section>(Section{engine, descs.getType(), {}, {}}));
         section = sections_.back().get();
     }
-    for (const LocalEntryPtr &entry : entries)
-        entry->age = section->index.insert(entry->desc, entry);
+    section->index.reserve(entries.value().size());
+    for (LocalEntryPtr &entry : entries.value()) {
+        LocalEntry &known = *entry;
+        known.age = section->index.insert(known.desc, std::move(entry));
+    }
     ++epoch_;
     return {};
 }
@@ -139,7 +184,7 @@ LocalMemory::countOf(const Section &section, const nixlBasicDesc &range) const {
     const auto closing =
         std::count_if(section.closing.begin(), section.closing.end(),
                       [&](const LocalEntryPtr &entry) { return entry->desc == range && !entry->ending; });
-    return section.index.exact(range).size() + static_cast<std::size_t>(closing);
+    return section.index.count(range) + static_cast<std::size_t>(closing);
 }
 
 /// Closes up to `count` registrations of `range`, those that failed to end before first, then the youngest,
@@ -156,9 +201,11 @@ LocalMemory::take(Section &section, std::size_t closingBefore, const nixlBasicDe
             ++taken;
         }
     }
-    auto exact = section.index.exact(range);
-    for (; taken < count && !exact.empty(); ++taken, exact.pop_back()) {
-        const LocalEntryPtr &entry = exact.back().second;
+    for (; taken < count; ++taken) {
+        const LocalEntryPtr *youngest = section.index.youngest(range);
+        if (!youngest)
+            return;
+        const LocalEntryPtr entry = *youngest;
         section.index.erase(range, entry->age);
         section.closing.push_back(entry);
         entry->live.store(false);
@@ -169,8 +216,14 @@ LocalMemory::take(Section &section, std::size_t closingBefore, const nixlBasicDe
 
 Status
 LocalMemory::checkRegistered(const std::vector<Section *> &sections,
-                             const std::vector<std::pair<nixlBasicDesc, std::size_t>> &ranges) const {
-    for (const auto &[range, count] : ranges) {
+                             const std::vector<CountedRange> &ranges) const {
+    for (const auto &counted : ranges) {
+        const auto &[range, count] = counted;
+        const auto has = [&range = range](const Section *section) {
+            return section->index.youngest(range) != nullptr;
+        };
+        if (count == 1 && std::any_of(sections.begin(), sections.end(), has))
+            continue;
         std::size_t most = 0;
         for (const Section *section : sections)
             most = std::max(most, countOf(*section, range));
@@ -236,37 +289,49 @@ LocalMemory::removeAll(const std::function<Status(const LocalEntryPtr &)> &quies
     return finish(entries, quiesce);
 }
 
-/// Ends closed registrations: first what uses them, then the engine's part. Without the lock, since both may
-/// wait.
+/// Ends closed registrations: first what uses them, then the engines' part, for all of an engine at once.
+/// Without the lock, since both may wait.
 Status
 LocalMemory::finish(const std::vector<LocalEntryPtr> &entries,
                     const std::function<Status(const LocalEntryPtr &)> &quiesce) {
     Status first;
-    std::vector<const LocalEntry *> ended;
-    for (const LocalEntryPtr &entry : entries) {
-        Status status;
-        if (entry->running.load() > 0)
-            status = quiesce(entry);
-        if (status.ok())
-            status = entry->engine->impl().deregisterRegion(*entry->region);
-        if (status.ok())
-            ended.push_back(entry.get());
-        else if (first.ok())
+    const auto note = [&](const LocalEntry &entry, const Status &status) {
+        if (first.ok())
             first = status.withContext(
-                concat(entry->engine->name(), " cannot end ", describe(entry->memory, entry->desc)));
+                concat(entry.engine->name(), " cannot end ", describe(entry.memory, entry.desc)));
+    };
+    std::vector<LocalEntry *> ended, quiet;
+    std::vector<LocalRegion *> regions;
+    ended.reserve(entries.size());
+    for (auto begin = entries.begin(); begin != entries.end();) {
+        const EnginePtr &engine = (*begin)->engine;
+        const auto end = std::find_if(begin, entries.end(),
+                                      [&](const LocalEntryPtr &entry) { return entry->engine != engine; });
+        quiet.clear();
+        regions.clear();
+        for (; begin != end; ++begin) {
+            const Status status = (*begin)->running.load() > 0 ? quiesce(*begin) : Status();
+            if (!status.ok()) {
+                note(**begin, status);
+                continue;
+            }
+            quiet.push_back(begin->get());
+            regions.push_back((*begin)->region.get());
+        }
+        for (const Engine::Unended &unended : engine->impl().deregisterRegions(regions)) {
+            note(*quiet[unended.position], unended.reason);
+            quiet[unended.position] = nullptr;
+        }
+        std::copy_if(quiet.begin(), quiet.end(), std::back_inserter(ended),
+                     [](const LocalEntry *entry) { return entry != nullptr; });
     }
-    std::sort(ended.begin(), ended.end());
     WriteLock lock(mutex_);
     for (const LocalEntryPtr &entry : entries)
         entry->ending = false;
-    for (const auto &section : sections_) {
-        auto &closing = section->closing;
-        closing.erase(std::remove_if(closing.begin(), closing.end(),
-                                     [&](const LocalEntryPtr &entry) {
-                                         return std::binary_search(ended.begin(), ended.end(), entry.get());
-                                     }),
-                      closing.end());
-    }
+    for (LocalEntry *entry : ended)
+        entry->ended = true;
+    for (const auto &section : sections_)
+        std::erase_if(section->closing, [](const LocalEntryPtr &entry) { return entry->ended; });
     return first;
 }
 
@@ -308,23 +373,19 @@ Result<std::pair<std::vector<LocalSection>, std::uint64_t>>
 LocalMemory::snapshot(const EngineList &candidates, const nixl_reg_dlist_t &descs) const {
     std::vector<LocalSection> sections;
     std::string missing;
-    std::vector<nixlBasicDesc> ranges;
-    for (const auto &counted : countRanges(descs))
-        ranges.push_back(counted.first);
-    std::sort(ranges.begin(), ranges.end());
+    const auto ranges = countRanges(descs);
     ReadLock lock(mutex_);
     for (const EnginePtr &engine : candidates) {
         const Section *section = find(engine.get(), descs.getType());
         LocalSection copy{engine, descs.getType(), {}};
-        for (const nixlBasicDesc &range : ranges) {
-            const auto exact =
-                section ? section->index.exact(range) : decltype(section->index.exact(range)){};
-            if (exact.empty()) {
+        for (const auto &[range, count] : ranges) {
+            const LocalEntryPtr *oldest = section ? section->index.oldest(range) : nullptr;
+            if (!oldest) {
                 missing =
                     concat(describe(descs.getType(), range), " is not registered with ", engine->name());
                 break;
             }
-            copy.entries.push_back(exact.front().second);
+            copy.entries.push_back(*oldest);
         }
         if (copy.entries.size() == ranges.size())
             sections.push_back(std::move(copy));

@@ -33,6 +33,12 @@ Status checkRanges(const nixl_reg_dlist_t &descs);
 /// Sections per (kind of memory, engine). Thread-safe.
 class LocalMemory {
 public:
+    /// A range with how many of its registrations a call means.
+    struct CountedRange {
+        nixlBasicDesc range;
+        std::size_t count;
+    };
+
     /// Registers all descriptors in one engine, or none.
     Status add(const EnginePtr &engine, const nixl_reg_dlist_t &descs);
 
@@ -86,8 +92,7 @@ private:
               std::vector<LocalEntryPtr> &out) NIXL_REQUIRES(mutex_);
     /// NIXL_ERR_NOT_FOUND if a range is in none of the sections as often as wanted.
     Status checkRegistered(const std::vector<Section *> &sections,
-                           const std::vector<std::pair<nixlBasicDesc, std::size_t>> &ranges) const
-        NIXL_REQUIRES_SHARED(mutex_);
+                           const std::vector<CountedRange> &ranges) const NIXL_REQUIRES_SHARED(mutex_);
     std::size_t countOf(const Section &section, const nixlBasicDesc &range) const
         NIXL_REQUIRES_SHARED(mutex_);
     Status finish(const std::vector<LocalEntryPtr> &entries,

@@ -118,12 +118,13 @@ Peers::prepareLinks(const MetadataBlob &blob, const EngineList &engines,
 }
 
 /// Regions: a known range keeps its registration if it is the same one. Another registration of the range
-/// replaces it if the blob is not older; plain NIXL blobs have no age, so there it is an error.
+/// replaces it if the blob is not older; plain NIXL blobs have no age, so there it is an error. What is new
+/// takes its data out of the blob.
 Status
-Peers::prepareRegions(const MetadataBlob &blob, const EngineList &engines, Update &update) const {
+Peers::prepareRegions(MetadataBlob &blob, const EngineList &engines, Update &update) const {
     const bool keyed = blob.extension && !blob.extension->keys.empty();
     std::size_t number = 0; // of the descriptor among all descriptors of the blob
-    for (const MetadataSection &section : blob.sections) {
+    for (MetadataSection &section : blob.sections) {
         const EnginePtr engine = findEngine(engines, section.backend);
         const nixl_mem_t memory = section.descs.getType();
         if (!engine || !engine->takes(memory)) {
@@ -137,7 +138,8 @@ Peers::prepareRegions(const MetadataBlob &blob, const EngineList &engines, Updat
         const PeerState::Section *known = update.base() ? update.base()->find(engine.get(), memory) : nullptr;
         const bool distinct = inOrder(section.descs);
         std::map<nixlBasicDesc, const std::string *> seen;
-        for (const nixlBlobDesc &desc : section.descs) {
+        update.regions.reserve(update.regions.size() + static_cast<std::size_t>(section.descs.descCount()));
+        for (nixlBlobDesc &desc : section.descs) {
             const std::uint64_t key = keyed ? blob.extension->keys[number] : 0;
             ++number;
             if (!distinct) {
@@ -149,9 +151,8 @@ Peers::prepareRegions(const MetadataBlob &blob, const EngineList &engines, Updat
                     continue;
             }
             if (known) {
-                const auto exact = known->index.exact(desc);
-                if (!exact.empty()) {
-                    const RemoteEntryPtr &entry = exact.front().second;
+                if (const RemoteEntryPtr *oldest = known->index.oldest(desc)) {
+                    const RemoteEntryPtr &entry = *oldest;
                     const bool same = entry->publicData == desc.metaInfo && (!keyed || entry->key == key);
                     if (same) {
                         update.confirmed.insert(entry.get());
@@ -169,7 +170,10 @@ Peers::prepareRegions(const MetadataBlob &blob, const EngineList &engines, Updat
             if (!region.ok())
                 return region.status().withContext(concat(section.backend, ", ", describe(memory, desc)));
             auto entry = std::make_shared<RemoteEntry>(desc, memory, engine);
-            entry->publicData = desc.metaInfo;
+            if (distinct)
+                entry->publicData = std::move(desc.metaInfo);
+            else
+                entry->publicData = desc.metaInfo; // `seen` still looks at it
             entry->key = key;
             entry->peer = link->peer;
             entry->region = std::move(region).value();
@@ -184,7 +188,7 @@ Peers::load(const nixl_blob_t &bytes, const EngineList &engines, const std::vect
     auto decoded = decodeMetadata(bytes);
     if (!decoded.ok())
         return decoded.status();
-    const MetadataBlob blob = std::move(decoded).value();
+    MetadataBlob blob = std::move(decoded).value();
     if (blob.agent == ownName_)
         return Status::error(NIXL_ERR_INVALID_PARAM, "the metadata is of this agent itself, '", blob.agent,
                              "'");

@@ -117,7 +117,7 @@ private:
 
     Status prepareLinks(const MetadataBlob &blob, const EngineList &engines,
                         const std::vector<MissingEngine> &missing, Update &update) const;
-    Status prepareRegions(const MetadataBlob &blob, const EngineList &engines, Update &update) const;
+    Status prepareRegions(MetadataBlob &blob, const EngineList &engines, Update &update) const;
     void commit(const MetadataBlob &blob, Update &update, Garbage &garbage);
     void retire(const PeerPtr &peer, Garbage &garbage) NIXL_REQUIRES(mutex_);
 

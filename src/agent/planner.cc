@@ -1,7 +1,8 @@
 #include "agent/planner.h"
 
 #include <algorithm>
-#include <iomanip>
+#include <array>
+#include <cstdio>
 #include <limits>
 
 #include "util/concat.h"
@@ -12,15 +13,16 @@ namespace {
 
 /// Microseconds as people read them.
 std::string
-microseconds(double us) {
-    std::ostringstream text;
-    text << std::fixed << std::setprecision(us < 100 ? 1 : 0) << us << " us";
-    return std::move(text).str();
+estimateText(double us) {
+    std::array<char, 64> text; // of which the largest number that is ever estimated takes a part
+    const int size = std::snprintf(text.data(), text.size(), "estimated %.*f us", us < 100 ? 1 : 0, us);
+    return std::string(text.data(), std::min(static_cast<std::size_t>(size), text.size() - 1));
 }
 
+/// Puts an estimate in front of a reason; every request that is made comes here.
 std::string
-estimateText(double us) {
-    return concat("estimated ", microseconds(us));
+withEstimate(std::string estimate, const std::string &reason) {
+    return std::move(estimate.append("; ").append(reason));
 }
 
 struct Considered {
@@ -71,9 +73,10 @@ explainChoice(Plan &plan, const std::string &winner, std::vector<Considered> con
         nixlPathOption &option = entry.option;
         if (entry.us != std::numeric_limits<double>::infinity()) {
             option.chosen = entry.candidate == plan.chosen;
-            const std::string estimate = estimateText(entry.us);
-            option.reason = concat(option.chosen ? estimate : estimate + ", not less than " + winner, "; ",
-                                   option.reason);
+            std::string estimate = estimateText(entry.us);
+            if (!option.chosen)
+                estimate.append(", not less than ").append(winner);
+            option.reason = withEstimate(std::move(estimate), option.reason);
         }
         plan.options.push_back(std::move(option));
     }
@@ -98,7 +101,7 @@ choosePath(const PlanInput &input, const std::vector<PlanCandidate> &candidates,
         const EngineSlot &engine = *service.engine;
         if (inside && engine.info().network) {
             considered.push_back(
-                {service.option("", concat("not needed: ", inside->name(), " serves this host")), i});
+                {service.option("", "not needed: " + inside->name() + " serves this host"), i});
             continue;
         }
         std::string lane;
@@ -135,7 +138,7 @@ refinePlan(Plan &plan, const Service &service, const Path &path, const PlanInput
     if (chosen == plan.options.end())
         return;
     chosen->path = path.lane;
-    chosen->reason = concat(estimateText(plan.estimateUs), "; ", path.reason);
+    chosen->reason = withEstimate(estimateText(plan.estimateUs), path.reason);
     for (const auto &[refused, reason] : path.refused)
         plan.options.push_back(service.option(refused, reason));
 }

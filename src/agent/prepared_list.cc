@@ -67,24 +67,24 @@ resolveBlocks(const BlockInput &input, Resolver<EntryPtr> &resolver, BlockList &
         const nixlBasicDesc &block = input.blocks[i];
         if (block.len == 0)
             return notCovered(i, input.memory, block, engine, whose);
-        const std::size_t run = runLength(input.blocks, i);
-        if (run >= kShortestRun) {
-            const std::uint64_t done =
-                appendRun(out, block, input.blocks[i + 1].addr - block.addr, run, resolver);
-            if (done < run)
-                return notCovered(i + done, input.memory, input.blocks[i + done], engine, whose);
-            i += run;
-            continue;
+        if (mayBeginRun(input.blocks, i)) {
+            const std::size_t run = runLength(input.blocks, i);
+            if (run >= kShortestRun) {
+                const std::uint64_t done =
+                    appendRun(out, block, input.blocks[i + 1].addr - block.addr, run, resolver);
+                if (done < run)
+                    return notCovered(i + done, input.memory, input.blocks[i + done], engine, whose);
+                i += run;
+                continue;
+            }
         }
-        out.expectBlocks(input.blocks.size());
-        // The last block of a short run may begin the next one.
-        for (const std::size_t end = i + (run > 1 ? run - 1 : 1); i < end; ++i) {
-            const nixlBasicDesc &single = input.blocks[i];
-            const Covering *hit = resolver(single);
-            if (!hit)
-                return notCovered(i, input.memory, single, engine, whose);
-            out.append(single.addr, single.len, hit->region);
-        }
+        const Covering *hit = resolver(block);
+        if (!hit)
+            return notCovered(i, input.memory, block, engine, whose);
+        if (out.size() == 0)
+            out.expectBlocks(input.blocks.size());
+        out.append(block.addr, block.len, hit->region);
+        ++i;
     }
     return {};
 }

@@ -36,6 +36,7 @@ struct LocalEntry : RegionEntry {
     std::string publicData; ///< for peers; empty if the engine reaches none
     std::uint64_t key = 0;  ///< random; tells this registration from others of the same range
     bool ending = false;    ///< a call is ending it now; guarded by the lock of LocalMemory
+    bool ended = false;     ///< the engine has ended it; guarded as `ending`
     std::unique_ptr<LocalRegion> region;
     std::unique_ptr<RemoteRegion>
         loopback; ///< destroyed before `region`; null if the engine has no loop-back

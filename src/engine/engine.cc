@@ -11,6 +11,28 @@ unsupported(const char *what) {
 
 } // namespace
 
+Status
+Engine::registerRegions(std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
+                        std::vector<std::unique_ptr<LocalRegion>> &out) {
+    for (const nixlBlobDesc &desc : descs) {
+        auto region = registerRegion(desc, memory);
+        if (!region.ok())
+            return region.status();
+        out.push_back(std::move(region).value());
+    }
+    return {};
+}
+
+std::vector<Engine::Unended>
+Engine::deregisterRegions(std::span<LocalRegion *const> regions) {
+    std::vector<Unended> unended;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        if (Status status = deregisterRegion(*regions[i]); !status.ok())
+            unended.push_back({i, std::move(status)});
+    }
+    return unended;
+}
+
 Result<std::string>
 Engine::publicData(const LocalRegion &) const {
     return unsupported("remote memory");

@@ -236,6 +236,22 @@ public:
     /// can be repeated.
     virtual Status deregisterRegion(LocalRegion &region) = 0;
 
+    /// Registers descriptors in their order until one fails, appending a region for each before it to `out`;
+    /// the caller ends those. What costs time once for a whole list is for an engine to override; the default
+    /// goes one by one. REQUIRES: as registerRegion().
+    virtual Status registerRegions(std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
+                                   std::vector<std::unique_ptr<LocalRegion>> &out);
+
+    /// A region that deregisterRegions() could not end.
+    struct Unended {
+        std::size_t position; ///< in the list of the call
+        Status reason;
+    };
+
+    /// deregisterRegion() for each of `regions`, whatever comes of the others; an engine that has to wait can
+    /// do so once for all. The default goes one by one.
+    virtual std::vector<Unended> deregisterRegions(std::span<LocalRegion *const> regions);
+
     /// The bytes a peer's loadRegion needs. Only if capabilities().remote.
     virtual Result<std::string> publicData(const LocalRegion &region) const;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -65,6 +66,27 @@ public:
         return rows_.empty() ? blocks_.size() : rows_.size();
     }
 
+    /// The blocks by number if they are kept one by one; nullptr: they are in rows, or there are none.
+    const ListBlock *
+    singles() const {
+        return rows_.empty() && !blocks_.empty() ? blocks_.data() : nullptr;
+    }
+
+    /// Equal blocks at equal distances.
+    struct Stride {
+        ListBlock first;
+        std::uint64_t distance;
+    };
+
+    /// All blocks, if they are one row.
+    std::optional<Stride>
+    onlyRow() const {
+        if (rows_.size() != 1)
+            return std::nullopt;
+        const Row &row = rows_.front();
+        return Stride{{row.address, row.length, row.region}, row.stride};
+    }
+
     /// Walks over blocks by number; cheap for numbers that follow each other and where all rows are single
     /// blocks. The list does not change meanwhile.
     class Cursor {
@@ -123,6 +145,19 @@ private:
 /// of at least that length, on one device.
 std::size_t runLength(std::span<const nixlBasicDesc> descs, std::size_t start);
 
+/// Runs shorter than this are kept block by block: they save little and cost the direct access by number.
+inline constexpr std::size_t kShortestRun = 8;
+
+/// False if runLength() would be less than kShortestRun; most starts of no run are told by one comparison.
+inline bool
+mayBeginRun(std::span<const nixlBasicDesc> descs, std::size_t start) {
+    if (descs.size() - start < kShortestRun)
+        return false;
+    const nixlBasicDesc *at = descs.data() + start;
+    constexpr std::size_t kLast = kShortestRun - 1;
+    return at[kLast].addr - at[0].addr == kLast * (at[1].addr - at[0].addr) && at[kLast].len == at[0].len;
+}
+
 /// What a lookup of a block found: the region's number in the owner's table, and its range.
 struct Covering {
     std::uint32_t region;
@@ -151,8 +186,5 @@ appendRun(BlockList &list, const nixlBasicDesc &first, std::uint64_t stride, std
     }
     return done;
 }
-
-/// Runs shorter than this are kept block by block: they save little and cost the direct access by number.
-inline constexpr std::size_t kShortestRun = 8;
 
 } // namespace nixl

@@ -104,14 +104,33 @@ public:
         return best == kNone ? nullptr : &nodes_[best].value;
     }
 
-    /// The insertions of exactly this range, oldest first.
-    std::vector<std::pair<Age, Value>>
-    exact(const nixlBasicDesc &range) const {
-        std::vector<std::pair<Age, Value>> found;
+    /// How many insertions there are of exactly this range.
+    std::size_t
+    count(const nixlBasicDesc &range) const {
         const auto root = roots_.find(range.devId);
-        if (root != roots_.end())
-            collect(root->second, range, found);
-        return found;
+        return root == roots_.end() ? 0 : countBelow(root->second, range);
+    }
+
+    /// The oldest insertion of exactly this range; nullptr if there is none.
+    const Value *
+    oldest(const nixlBasicDesc &range) const {
+        const Key wanted{range.addr, lastByte(range), range.len, 0};
+        return pick(range, [&](const Key &key) { return !(key < wanted); }, true);
+    }
+
+    /// The youngest insertion of exactly this range; nullptr if there is none.
+    const Value *
+    youngest(const nixlBasicDesc &range) const {
+        const Key wanted{range.addr, lastByte(range), range.len, kMax};
+        return pick(range, [&](const Key &key) { return wanted < key; }, false);
+    }
+
+    /// Makes room for `more` insertions.
+    void
+    reserve(std::size_t more) {
+        const std::size_t wanted = size_ + more;
+        if (wanted > nodes_.capacity())
+            nodes_.reserve(std::max(wanted, 2 * nodes_.capacity()));
     }
 
     /// Every value: per device in the order of addresses, equal ranges oldest first.
@@ -239,19 +258,34 @@ private:
         return found;
     }
 
-    void
-    collect(Index at, const nixlBasicDesc &range, std::vector<std::pair<Age, Value>> &found) const {
+    /// `isAfter` parts the keys into those before a position and those behind it: the neighbour of the
+    /// position on the side asked for, if it is an insertion of `range`.
+    template<typename Predicate>
+    const Value *
+    pick(const nixlBasicDesc &range, Predicate isAfter, bool behind) const {
+        const auto root = roots_.find(range.devId);
+        Index best = kNone;
+        for (Index at = root == roots_.end() ? kNone : root->second; at != kNone;) {
+            const Node &node = nodes_[at];
+            const bool after = isAfter(node.key);
+            if (after == behind)
+                best = at;
+            at = after ? node.left : node.right;
+        }
+        if (best == kNone || nodes_[best].key.start != range.addr || nodes_[best].key.length != range.len)
+            return nullptr;
+        return &nodes_[best].value;
+    }
+
+    std::size_t
+    countBelow(Index at, const nixlBasicDesc &range) const {
         if (at == kNone)
-            return;
+            return 0;
         const Node &node = nodes_[at];
         const std::pair<std::uint64_t, std::uint64_t> here(node.key.start, node.key.length),
             wanted(range.addr, range.len);
-        if (wanted <= here)
-            collect(node.left, range, found);
-        if (wanted == here)
-            found.emplace_back(node.key.age, node.value);
-        if (here <= wanted)
-            collect(node.right, range, found);
+        return (wanted <= here ? countBelow(node.left, range) : 0) + (wanted == here ? 1 : 0) +
+               (here <= wanted ? countBelow(node.right, range) : 0);
     }
 
     template<typename Visitor>

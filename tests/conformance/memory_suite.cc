@@ -56,6 +56,33 @@ TEST_P(EngineSuite, RegistersTheSameAndNestedRangesIndependently) {
     }
 }
 
+TEST_P(EngineSuite, RegistersAListUntilOneFailsAndEndsItAsAList) {
+    Side side(GetParam(), "agent");
+    for (std::size_t i = 0; i < GetParam().memories.size(); ++i) {
+        const std::unique_ptr<Registered> whole = side.allocate(4096, i);
+        const nixlBlobDesc desc = whole->desc();
+        std::vector<nixlBlobDesc> descs;
+        for (std::size_t at = 0; at < 4096; at += 256)
+            descs.emplace_back(desc.addr + at, 256, desc.devId, desc.metaInfo);
+        const std::size_t good = descs.size();
+        if (whole->kind() == DRAM_SEG || whole->kind() == VRAM_SEG) {
+            descs.push_back(desc);
+            descs.back().len = 0;
+            descs.push_back(desc);
+        }
+        std::vector<std::unique_ptr<LocalRegion>> regions;
+        const Status status = side.engine().registerRegions(descs, whole->kind(), regions);
+        EXPECT_EQ(status.ok(), descs.size() == good) << status.message();
+        EXPECT_EQ(regions.size(), good);
+        std::vector<LocalRegion *> pointers;
+        for (const auto &region : regions)
+            pointers.push_back(region.get());
+        for (const Engine::Unended &unended : side.engine().deregisterRegions(pointers))
+            ADD_FAILURE() << unended.position << ": " << unended.reason.message();
+        EXPECT_TRUE(side.engine().deregisterRegions({}).empty());
+    }
+}
+
 TEST_P(EngineSuite, RefusesEmptyMemory) {
     Side side(GetParam(), "agent");
     for (std::size_t i = 0; i < GetParam().memories.size(); ++i) {

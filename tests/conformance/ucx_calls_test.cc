@@ -72,6 +72,29 @@ TEST(UcxCalls, KeysAreUnpackedAtFirstUseAndOncePerConnection) {
     EXPECT_EQ(ucxCalls().unpacked, 1);
 }
 
+/// Over TCP a key tells nothing apart but kinds of memory.
+TEST(UcxCalls, RegionsWithEqualKeysUnpackThemOnce) {
+    test::ExpectLog log;
+    Pair pair({watchedTraits(1), false});
+    const PeerMemory first = pair.peer->allocate(1000, 0), second = pair.peer->allocate(1000, 0);
+    ASSERT_EQ(first.desc.metaInfo, second.desc.metaInfo);
+    const std::unique_ptr<Registered> near = pair.side.allocate(1000);
+    Reached two(pair, second);
+    ucxCalls().unpacked = 0;
+    {
+        Reached one(pair, first);
+        EXPECT_EQ(write(pair, *near, one.target(), "").code, NIXL_SUCCESS);
+        EXPECT_EQ(write(pair, *near, two.target(), "").code, NIXL_SUCCESS);
+        EXPECT_EQ(ucxCalls().unpacked, 1);
+    }
+    EXPECT_EQ(write(pair, *near, two.target(), "").code, NIXL_SUCCESS) << "the key outlives the region";
+    EXPECT_EQ(ucxCalls().unpacked, 1);
+    const PeerMemory third = pair.peer->allocate(1000, 0);
+    Reached three(pair, third);
+    EXPECT_EQ(write(pair, *near, three.target(), "").code, NIXL_SUCCESS);
+    EXPECT_EQ(ucxCalls().unpacked, 1);
+}
+
 TEST(UcxCalls, RequestsAreDealtOutToTheWorkers) {
     test::ExpectLog log;
     Pair pair({watchedTraits(3), false});

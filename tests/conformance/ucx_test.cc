@@ -1,5 +1,8 @@
 // UCX over each kind of lane that can be had without RDMA hardware.
+#include <sys/mman.h>
+
 #include "conformance/engine_suite.h"
+#include "conformance/suite_support.h"
 #include "engines/ucx/entry.h"
 
 namespace nixl::conformance {
@@ -57,6 +60,40 @@ threadsTraits() {
 }
 
 } // namespace
+
+/// A list of pages, of which some are not mapped.
+TEST(UcxRegions, ListsAreRegisteredUpToMemoryThatIsNotMapped) {
+    constexpr std::size_t kPage = 4096, kPages = 32, kHole = 5;
+    Side side(tcpTraits(), "agent");
+    void *const memory =
+        mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    const auto base = reinterpret_cast<std::uint64_t>(memory);
+    const auto registered = [&](const std::vector<nixlBlobDesc> &descs) {
+        std::vector<std::unique_ptr<LocalRegion>> regions;
+        const Status status = side.engine().registerRegions(descs, DRAM_SEG, regions);
+        const std::size_t count = regions.size();
+        for (const auto &region : regions)
+            EXPECT_TRUE(side.engine().deregisterRegion(*region).ok());
+        return std::pair(count, status.message());
+    };
+    std::vector<nixlBlobDesc> pages;
+    for (std::size_t i = 0; i < kPages; ++i)
+        pages.emplace_back(base + i * kPage, kPage, 0);
+    EXPECT_EQ(registered(pages), std::pair(kPages, std::string()));
+    ASSERT_EQ(munmap(static_cast<char *>(memory) + kHole * kPage, kPage), 0);
+    const std::string text =
+        concat("the memory of 4096 bytes at ", Hex{base + kHole * kPage}, " cannot be registered: address ",
+               Hex{base + kHole * kPage}, " is unmapped");
+    EXPECT_EQ(registered(pages), std::pair(kHole, text));
+    EXPECT_EQ(registered({pages[kHole]}), std::pair(std::size_t{0}, text)) << "alone";
+    EXPECT_EQ(registered({pages[0], pages[kHole], pages[kPages - 1]}), std::pair(std::size_t{1}, text))
+        << "sparse";
+    EXPECT_EQ(registered({pages[0], {base, kPages * kPage, 0}}), std::pair(std::size_t{2}, std::string()))
+        << "a hole between the ends is for UCX to judge";
+    EXPECT_EQ(registered({pages[0], {base, (kHole + 1) * kPage, 0}}).first, 1u) << "its end is in the hole";
+    munmap(memory, kPages * kPage);
+}
 
 } // namespace nixl::conformance
 

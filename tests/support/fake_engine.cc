@@ -240,7 +240,11 @@ public:
             WriteLock lock(world.mutex);
             core_->ranges.erase(fake.key);
         }
-        return settings_->script().deregister;
+        const FakeScript script = settings_->script();
+        const auto &some = script.failDeregistrationOf;
+        const bool applies =
+            some.empty() || std::find(some.begin(), some.end(), fake.range.length) != some.end();
+        return applies ? script.deregister : Status();
     }
 
     Result<std::string>

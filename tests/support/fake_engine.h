@@ -39,8 +39,9 @@ struct FakeScript {
     /// it fails once. Negative: none fails.
     int failRegistrationAfter = -1;
     Status registration{NIXL_ERR_BACKEND, "scripted registration failure"};
-    Status deregister;                  ///< the region is closed all the same, as the contract says
-    std::function<void()> onDeregister; ///< called first, without a lock; may block
+    Status deregister; ///< the region is closed all the same, as the contract says
+    std::vector<std::uint64_t> failDeregistrationOf; ///< lengths to which `deregister` applies; empty: all
+    std::function<void()> onDeregister;              ///< called first, without a lock; may block
     Status publicData;
     Status loopback;
     Status connectionInfo;

@@ -91,6 +91,7 @@ TEST_F(Registration, AFailureInTheMiddleRegistersNothing) {
     EXPECT_STATUS(a->registerMem(list({piece(0, 10), piece(10, 10), piece(20, 10), piece(30, 10)})),
                   NIXL_ERR_BACKEND);
     EXPECT_THAT(nixl_last_error(), ::testing::HasSubstr("descriptor 2"));
+    EXPECT_EQ(fake->count("deregisterRegion"), 2u);
     EXPECT_EQ(fake->live().localRegions, 0);
     EXPECT_STATUS(prepare(0, 10), NIXL_ERR_NOT_FOUND);
     // An agent whose registration failed still publishes metadata that others can load.
@@ -177,6 +178,38 @@ TEST_F(Registration, AnEngineThatCannotEndARegistrationKeepsItClosed) {
     EXPECT_OK(a->deregisterMem(list({piece(0, 100)}))) << "it can be repeated";
     EXPECT_STATUS(a->deregisterMem(list({piece(0, 100)})), NIXL_ERR_NOT_FOUND);
     EXPECT_EQ(fake->live().localRegions, 0);
+}
+
+TEST_F(Registration, WhatAnEngineCannotEndOfAListStaysClosedAndTheRestEnds) {
+    makeAgents();
+    const nixl_reg_dlist_t all = list({piece(0, 10), piece(10, 20), piece(30, 30), piece(60, 40)});
+    ASSERT_OK(a->registerMem(all));
+    script([](FakeScript &s) {
+        s.deregister = Status(NIXL_ERR_BACKEND, "peer 'x' is copying");
+        s.failDeregistrationOf = {20, 40};
+    });
+    EXPECT_STATUS(a->deregisterMem(all), NIXL_ERR_BACKEND);
+    EXPECT_THAT(nixl_last_error(), ::testing::HasSubstr("+ 20 (device 0): peer 'x' is copying"))
+        << "the first";
+    EXPECT_EQ(fake->count("deregisterRegion"), 4u) << "all are tried";
+    for (const auto &[offset, length] : {std::pair{0u, 10u}, {10u, 20u}, {30u, 30u}, {60u, 40u}})
+        EXPECT_STATUS(prepare(offset, length), NIXL_ERR_NOT_FOUND) << "closed to new transfers";
+    EXPECT_STATUS(a->deregisterMem(all), NIXL_ERR_NOT_FOUND) << "two of them are gone";
+    script([](FakeScript &s) { s.deregister = Status(); });
+    EXPECT_OK(a->deregisterMem(list({piece(10, 20), piece(60, 40)})));
+    EXPECT_EQ(fake->live().localRegions, 0);
+}
+
+TEST_F(Registration, AListMayNameARangeMoreOftenAndInAnyOrder) {
+    makeAgents();
+    ASSERT_OK(a->registerMem(list({piece(50, 10), piece(0, 10), piece(50, 10), piece(50, 10)})));
+    EXPECT_STATUS(a->deregisterMem(list({piece(50, 10), piece(0, 10), piece(50, 10), piece(0, 10)})),
+                  NIXL_ERR_NOT_FOUND);
+    EXPECT_THAT(nixl_last_error(), ::testing::HasSubstr("is registered 1 times and named 2 times"));
+    EXPECT_OK(a->deregisterMem(list({piece(50, 10), piece(0, 10), piece(50, 10)})));
+    EXPECT_EQ(fake->live().localRegions, 1);
+    EXPECT_OK(prepare(50, 10));
+    EXPECT_OK(a->deregisterMem(list({piece(50, 10)})));
 }
 
 TEST_F(Registration, QueriesNeedOneBackend) {

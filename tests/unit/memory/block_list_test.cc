@@ -76,6 +76,43 @@ TEST(BlockList, RunsNeedEqualLengthsDistancesAndDevice) {
     EXPECT_EQ(run({{0, 8, 0}, {16, 8, 0}, {24, 8, 0}, {32, 8, 0}}, 1), 3u);
 }
 
+TEST(BlockList, WhereALongRunBeginsItMayBegin) {
+    std::vector<nixlBasicDesc> descs;
+    for (std::size_t i = 0; i < kShortestRun; ++i)
+        descs.emplace_back(100 + 16 * i, 8, 0);
+    EXPECT_TRUE(mayBeginRun(descs, 0));
+    EXPECT_FALSE(mayBeginRun(descs, 1)) << "too few are left";
+    for (std::size_t odd = 1; odd < kShortestRun; ++odd) {
+        auto others = descs;
+        others[odd].addr += 1;
+        EXPECT_LT(runLength(others, 0), kShortestRun);
+        if (odd == 1 || odd + 1 == kShortestRun) {
+            EXPECT_FALSE(mayBeginRun(others, 0)) << odd;
+        }
+    }
+    descs.back().len = 4;
+    EXPECT_FALSE(mayBeginRun(descs, 0));
+}
+
+TEST(BlockList, TellsHowItKeepsItsBlocks) {
+    BlockList list;
+    EXPECT_EQ(list.singles(), nullptr) << "there are none";
+    EXPECT_FALSE(list.onlyRow());
+    list.append(100, 8, 3);
+    ASSERT_NE(list.singles(), nullptr);
+    EXPECT_EQ(list.singles()->address, 100u);
+    EXPECT_FALSE(list.onlyRow());
+    BlockList row;
+    row.append(100, 8, 16, 50, 3);
+    EXPECT_EQ(row.singles(), nullptr);
+    ASSERT_TRUE(row.onlyRow());
+    EXPECT_EQ(row.onlyRow()->first.region, 3u);
+    EXPECT_EQ(row.onlyRow()->distance, 16u);
+    row.append(9, 8, 3);
+    EXPECT_FALSE(row.onlyRow()) << "there are two";
+    EXPECT_EQ(row.singles(), nullptr);
+}
+
 TEST(BlockList, ARunIsCutWhereRegionsEnd) {
     // Two regions of 100 bytes; blocks of 10 every 40 bytes: 0, 40, 80 | 120, 160.
     const Covering first{7, nixlBasicDesc(0, 100, 0)}, second{8, nixlBasicDesc(100, 100, 0)};

@@ -55,6 +55,30 @@ TEST(CoveringIndex, AdjacentRegionsAreNotOne) {
     EXPECT_EQ(cover(index, 100, 1), 2);
 }
 
+TEST(CoveringIndex, InsertionsOfExactlyARangeAreToldFromTheirNeighbours) {
+    Index index;
+    for (int value = 0; value < 3; ++value) {
+        index.insert(nixlBasicDesc(100, 50, 0), value);
+        index.insert(nixlBasicDesc(100, 49, 0), 10 + value);
+        index.insert(nixlBasicDesc(100, 51, 0), 20 + value);
+        index.insert(nixlBasicDesc(99, 50, 0), 30 + value);
+        index.insert(nixlBasicDesc(101, 50, 0), 40 + value);
+        index.insert(nixlBasicDesc(100, 50, 1), 50 + value);
+    }
+    const nixlBasicDesc range(100, 50, 0);
+    EXPECT_EQ(index.count(range), 3u);
+    ASSERT_NE(index.oldest(range), nullptr);
+    EXPECT_EQ(*index.oldest(range), 0);
+    ASSERT_NE(index.youngest(range), nullptr);
+    EXPECT_EQ(*index.youngest(range), 2);
+    for (const nixlBasicDesc &other : {nixlBasicDesc(100, 48, 0), nixlBasicDesc(98, 50, 0),
+                                       nixlBasicDesc(102, 50, 0), nixlBasicDesc(100, 50, 2)}) {
+        EXPECT_EQ(index.count(other), 0u) << other.addr;
+        EXPECT_EQ(index.oldest(other), nullptr) << other.addr;
+        EXPECT_EQ(index.youngest(other), nullptr) << other.addr;
+    }
+}
+
 // C19: memory that was freed and allocated again at the same place, larger.
 TEST(CoveringIndex, C19_OfEqualStartsTheLongerServesLongQueries) {
     Index index;
@@ -69,10 +93,12 @@ TEST(CoveringIndex, OfEqualRangesTheYoungestServesAndEachCanBeErased) {
     const auto first = index.insert(nixlBasicDesc(0, 10, 0), 1);
     const auto second = index.insert(nixlBasicDesc(0, 10, 0), 2);
     EXPECT_EQ(cover(index, 0, 10), 2);
-    const auto exact = index.exact(nixlBasicDesc(0, 10, 0));
-    ASSERT_EQ(exact.size(), 2u);
-    EXPECT_EQ(exact[0].second, 1);
-    EXPECT_EQ(exact[1].second, 2);
+    const nixlBasicDesc range(0, 10, 0);
+    EXPECT_EQ(index.count(range), 2u);
+    ASSERT_NE(index.oldest(range), nullptr);
+    EXPECT_EQ(*index.oldest(range), 1);
+    ASSERT_NE(index.youngest(range), nullptr);
+    EXPECT_EQ(*index.youngest(range), 2);
     EXPECT_TRUE(index.erase(nixlBasicDesc(0, 10, 0), second));
     EXPECT_FALSE(index.erase(nixlBasicDesc(0, 10, 0), second));
     EXPECT_EQ(cover(index, 0, 10), 1);
