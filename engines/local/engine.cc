@@ -268,6 +268,7 @@ LocalEngine::notify(Peer *peer, std::string_view message) {
 Status
 LocalEngine::takeNotifications(std::vector<Notification> &out) {
     NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
+    process_->loop().drive();
     if (endpoint_->inbox.take(out))
         listener_->resume();
     return {};

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -210,25 +211,41 @@ PeerChannel::sendThen(std::string_view message, Sent sent) {
     sent(result);
 }
 
+/// Sends the messages at the head of the queue, many with one call. False: the socket takes no more now, or
+/// there are none.
+bool
+PeerChannel::sendQueued(std::vector<Sent> &sent) {
+    std::array<std::string_view, kSendParts> parts;
+    const std::size_t count = std::min(queue_.size(), parts.size());
+    for (std::size_t i = 0; i < count; ++i)
+        parts[i] = std::string_view(queue_[i].bytes).substr(queue_[i].done);
+    if (count == 0)
+        return false;
+    const IoResult result = sendSome(peer_.socket.get(), std::span(parts.data(), count));
+    if (result.state != IoState::kDone)
+        return false;
+    queuedBytes_ -= result.bytes;
+    for (std::size_t left = result.bytes; left > 0;) {
+        Outgoing &front = queue_.front();
+        const std::size_t step = std::min(left, front.bytes.size() - front.done);
+        front.done += step;
+        left -= step;
+        if (front.done < front.bytes.size())
+            break;
+        if (front.sent)
+            sent.push_back(std::move(front.sent));
+        queue_.pop_front();
+    }
+    return true;
+}
+
 void
 PeerChannel::flushFromLoop() {
     std::vector<Sent> sent;
     bool empty = false;
     {
         const LockGuard lock(mutex_);
-        while (!queue_.empty() && !closed_) {
-            Outgoing &front = queue_.front();
-            const std::string_view rest = std::string_view(front.bytes).substr(front.done);
-            const IoResult result = sendSome(peer_.socket.get(), std::array{rest});
-            if (result.state != IoState::kDone)
-                break;
-            front.done += result.bytes;
-            queuedBytes_ -= result.bytes;
-            if (front.done < front.bytes.size())
-                continue;
-            if (front.sent)
-                sent.push_back(std::move(front.sent));
-            queue_.pop_front();
+        while (!closed_ && sendQueued(sent)) {
         }
         empty = queue_.empty();
     }

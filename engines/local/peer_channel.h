@@ -93,6 +93,7 @@ private:
     Status watchFromLoop();
     void onSocket(std::uint32_t events);
     void flushFromLoop();
+    bool sendQueued(std::vector<Sent> &sent) NIXL_REQUIRES(mutex_);
     Status readFrames();
     Status handle(const Frame &frame);
     void breakOff();

@@ -13,6 +13,7 @@ namespace nixl {
 namespace {
 
 constexpr std::uint64_t kWakeToken = 0;
+constexpr std::int64_t kLongestSleepMs = 60'000;
 
 Status
 epollError(const char *what, int fd) {
@@ -40,12 +41,14 @@ EventLoop::create(const std::string &name) {
 EventLoop::EventLoop(ScopedFd epoll, ScopedFd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
 
 EventLoop::~EventLoop() {
-    {
-        const LockGuard lock(mutex_);
-        stop_ = true;
-    }
-    eventfd_write(wake_.get(), 1);
+    stop_.store(true);
+    wake();
     worker_.join();
+}
+
+void
+EventLoop::wake() {
+    eventfd_write(wake_.get(), 1);
 }
 
 void
@@ -56,7 +59,7 @@ EventLoop::post(std::function<void()> work) {
         if (posted_.size() > 1)
             return; // whoever posted the first has woken the thread
     }
-    eventfd_write(wake_.get(), 1);
+    wake();
 }
 
 void
@@ -80,8 +83,7 @@ EventLoop::call(const std::function<void()> &work) {
 
 bool
 EventLoop::onLoop() const {
-    const LockGuard lock(mutex_);
-    return id_ == std::this_thread::get_id();
+    return driver_.load(std::memory_order_relaxed) == std::this_thread::get_id();
 }
 
 Status
@@ -137,23 +139,55 @@ EventLoop::cancelFromLoop(TimerId timer) {
 
 void
 EventLoop::run() {
-    {
-        const LockGuard lock(mutex_);
-        id_ = std::this_thread::get_id();
-    }
-    std::array<epoll_event, 64> events;
     for (;;) {
-        runPosted();
-        runTimers();
+        pollers_.stepAside(stop_);
+        int timeoutMs = -1;
         {
-            const LockGuard lock(mutex_);
-            if (stop_ && posted_.empty())
+            const LockGuard driving(driving_);
+            const bool last = stop_.load(); // before the look: what was posted until now is still run
+            serve();
+            if (last)
                 return;
+            const Clock::time_point next = nextTime();
+            awaited_.store(next.time_since_epoch().count());
+            if (next != Clock::time_point::max()) {
+                const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
+                timeoutMs = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kLongestSleepMs));
+            }
         }
-        const int count = epoll_wait(epoll_.get(), events.data(), events.size(), timeoutMs());
-        for (int i = 0; i < count; ++i)
-            dispatch(events[i].data.u64, events[i].events);
+        // Only a look: between it and the lock somebody else may do what is to be done.
+        epoll_event event;
+        epoll_wait(epoll_.get(), &event, 1, timeoutMs);
+        awaited_.store(kAwake);
     }
+}
+
+void
+EventLoop::drive() {
+    if (onLoop())
+        return;
+    const Pollers::Poll poll(pollers_);
+    if (!driving_.try_lock())
+        return;
+    serve();
+    // The thread sleeps until the time that it knew.
+    if (nextTime().time_since_epoch().count() < awaited_.load())
+        wake();
+    driving_.unlock();
+}
+
+/// Descriptors before posted work: whoever posts writes to wake_ after it has posted, and a read here must
+/// not swallow the news of work that nobody looks for any more.
+void
+EventLoop::serve() {
+    driver_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    std::array<epoll_event, 64> events;
+    const int count = epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+    for (int i = 0; i < count; ++i)
+        dispatch(events[i].data.u64, events[i].events);
+    runPosted();
+    runTimers();
+    driver_.store(std::thread::id(), std::memory_order_relaxed);
 }
 
 void
@@ -178,13 +212,10 @@ EventLoop::runTimers() {
     }
 }
 
-int
-EventLoop::timeoutMs() const {
-    if (timers_.empty())
-        return -1;
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first.first - Clock::now());
-    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+/// When the next timer is due; max(): there is none.
+EventLoop::Clock::time_point
+EventLoop::nextTime() const {
+    return timers_.empty() ? Clock::time_point::max() : timers_.begin()->first.first;
 }
 
 void

@@ -22,7 +22,6 @@ namespace nixl {
 namespace {
 
 constexpr std::size_t kMaxFds = 4;
-constexpr std::size_t kMaxParts = 16;
 
 struct AbstractAddress {
     sockaddr_un address{};
@@ -113,8 +112,8 @@ peerCredentials(int socket) {
 
 IoResult
 sendSome(int socket, std::span<const std::string_view> parts, std::span<const int> fds) {
-    std::array<iovec, kMaxParts> pieces;
-    const std::size_t count = std::min(parts.size(), kMaxParts);
+    std::array<iovec, kSendParts> pieces;
+    const std::size_t count = std::min(parts.size(), kSendParts);
     for (std::size_t i = 0; i < count; ++i)
         pieces[i] = {const_cast<char *>(parts[i].data()), parts[i].size()};
     msghdr message{};

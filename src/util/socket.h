@@ -44,6 +44,9 @@ struct IoResult {
     std::size_t bytes = 0;
 };
 
+/// Most parts that one call sends.
+inline constexpr std::size_t kSendParts = 64;
+
 /// Sends as much of the parts, one after the other, as fits now; with `fds` (at most 4), they go with the
 /// first byte. Never raises SIGPIPE.
 IoResult sendSome(int socket, std::span<const std::string_view> parts, std::span<const int> fds = {});

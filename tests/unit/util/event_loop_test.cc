@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <future>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -140,6 +141,90 @@ TEST(Worker, BlocksSignals) {
     sigset_t own;
     pthread_sigmask(SIG_SETMASK, nullptr, &own);
     EXPECT_EQ(sigismember(&own, SIGTERM), 0);
+}
+
+/// Posts `work` and drives, until it ran in a drive of this thread; the loop's own may be faster now and then.
+void
+runByDriving(EventLoop &loop, const std::function<void()> &work) {
+    const auto limit = std::chrono::steady_clock::now() + 30s;
+    std::atomic<bool> mine{false};
+    while (!mine && std::chrono::steady_clock::now() < limit) {
+        std::atomic<bool> ran{false};
+        loop.post([&, caller = std::this_thread::get_id()] {
+            mine = std::this_thread::get_id() == caller;
+            if (mine)
+                work();
+            ran = true;
+        });
+        while (!ran)
+            loop.drive();
+    }
+    ASSERT_TRUE(mine);
+}
+
+TEST(EventLoop, WhoDrivesRunsWhatIsReady) {
+    auto loop = EventLoop::create("test").value();
+    bool onLoop = false;
+    bool nested = false;
+    runByDriving(*loop, [&] {
+        onLoop = loop->onLoop();
+        loop->call([&] { nested = true; });
+        loop->drive(); // harmless from within
+    });
+    EXPECT_TRUE(onLoop);
+    EXPECT_TRUE(nested);
+    EXPECT_FALSE(loop->onLoop());
+}
+
+TEST(EventLoop, DriversAndTheThreadRunOneHandlerAtATime) {
+    auto loop = EventLoop::create("test").value();
+    const ScopedFd fd(eventfd(0, EFD_NONBLOCK | EFD_SEMAPHORE));
+    std::atomic<int> inside{0};
+    std::atomic<bool> overlap{false};
+    int handled = 0; // of the loop: a second one at the same time would be a race
+    loop->call([&] {
+        ASSERT_TRUE(loop->watchFromLoop(fd.get(), EPOLLIN, [&](std::uint32_t) {
+            overlap = overlap || ++inside > 1;
+            eventfd_t value;
+            handled += eventfd_read(fd.get(), &value) == 0 ? 1 : 0;
+            --inside;
+        }).ok());
+    });
+    constexpr int kDrivers = 3;
+    constexpr int kEach = 2000;
+    std::vector<std::thread> drivers;
+    for (int i = 0; i < kDrivers; ++i)
+        drivers.emplace_back([&] {
+            for (int n = 0; n < kEach; ++n) {
+                eventfd_write(fd.get(), 1);
+                loop->drive();
+            }
+        });
+    for (auto &driver : drivers)
+        driver.join();
+    int seen = 0;
+    const auto limit = std::chrono::steady_clock::now() + 30s;
+    while (seen < kDrivers * kEach && std::chrono::steady_clock::now() < limit)
+        loop->call([&] { seen = handled; });
+    EXPECT_EQ(seen, kDrivers * kEach);
+    EXPECT_FALSE(overlap);
+}
+
+TEST(EventLoop, ATimerOfADriverIsKeptWhenNobodyDrives) {
+    auto loop = EventLoop::create("test").value();
+    std::promise<void> rang;
+    runByDriving(*loop, [&] { loop->afterFromLoop(1ms, [&] { rang.set_value(); }); });
+    EXPECT_EQ(rang.get_future().wait_for(30s), std::future_status::ready);
+}
+
+TEST(EventLoop, PostedWorkIsDoneAfterDriversLeave) {
+    auto loop = EventLoop::create("test").value();
+    for (int i = 0; i < 50; ++i) {
+        loop->drive();
+        std::promise<void> done;
+        loop->post([&] { done.set_value(); });
+        ASSERT_EQ(done.get_future().wait_for(30s), std::future_status::ready);
+    }
 }
 
 } // namespace
