@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engines/ucx/address_check.h"
+#include "engines/ucx/direct_share.h"
 #include "engines/ucx/packed_bytes.h"
 #include "engines/ucx/request.h"
 #include "engines/ucx/rkey_check.h"
@@ -32,6 +33,7 @@ struct Cost {
 /// Measured on loopback: puts that the peer's UCX carries out, and copies by the kernel, one call a block.
 /// UCX's own figures for these are off by orders of magnitude, in both directions.
 constexpr Cost kEmulated{30, 1000, 1};
+constexpr Cost kPacked{30, 3000, 0.1};
 constexpr Cost kKernelCopy{5, 4000, 2};
 
 bool
@@ -43,6 +45,14 @@ anyBegins(const std::vector<std::string> &transports, std::initializer_list<std:
         }
     }
     return false;
+}
+
+/// Whether UCX moves every block by messages to the peer's library, and nothing else.
+bool
+onlyTcp(const std::vector<std::string> &transports) {
+    return !transports.empty() && std::all_of(transports.begin(), transports.end(), [](const std::string &name) {
+        return name.rfind("tcp", 0) == 0;
+    });
 }
 
 /// `smallUs` and `largeUs` are what UCX expects of 64 bytes and of 1 MiB.
@@ -98,14 +108,16 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
         if (!worker.ok())
             return worker.status();
         workers_.push_back(std::move(worker).value());
+        NIXL_RETURN_IF_ERROR(takeBlocks(*workers_.back()));
         auto address = workers_.back()->address();
         if (!address.ok())
             return address.status();
         addresses.push_back(std::move(address).value());
     }
     address_ = addresses.front();
-    self_ =
-        std::make_unique<UcxPeer>(workers_, agentName_, PeerSettings{std::move(addresses), 0, false, true});
+    self_ = std::make_unique<UcxPeer>(
+        workers_, agentName_,
+        PeerSettings{.addresses = std::move(addresses), .packs = true, .errorHandling = false, .closeForce = true});
     NIXL_RETURN_IF_ERROR(inbox_->receiveFrom(*workers_.front()));
     capabilities_ = {{DRAM_SEG}, true, true, true};
     if (context_->knowsDeviceMemory())
@@ -117,6 +129,21 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
         if (progressThread || dedicated)
             NIXL_RETURN_IF_ERROR(worker->startThread());
     }
+    return {};
+}
+
+/// Serves packed blocks at a worker, and sends them.
+Status
+UcxEngine::takeBlocks(ProgressWorker &worker) {
+    servers_.push_back(std::make_unique<BlockServer>(worker, keys_));
+    NIXL_RETURN_IF_ERROR(servers_.back()->receive());
+    runs_.push_back(std::make_unique<RunTable>(worker));
+    NIXL_RETURN_IF_ERROR(runs_.back()->receive());
+    const auto limit = worker.headerLimit();
+    if (!limit.ok())
+        return limit.status();
+    const std::size_t room = limit.value() - std::min(limit.value(), kRequestBytes);
+    mostPieces_ = std::min(mostPieces_, room / kPieceBytes);
     return {};
 }
 
@@ -179,42 +206,55 @@ Status
 UcxEngine::registerRegions(std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
                            std::vector<std::unique_ptr<LocalRegion>> &out) {
     NIXL_RETURN_IF_ERROR(checkMemory(memory));
-    return OwnRegion::create(*context_, descs, memory, out);
+    return OwnRegion::create(*context_, keys_, descs, memory, out);
 }
 
+/// What UCX still sends of it goes out while the worker is driven, unless the peer has stopped to read.
 Status
 UcxEngine::deregisterRegion(LocalRegion &region) {
-    return static_cast<OwnRegion &>(region).unmap();
+    auto &own = static_cast<OwnRegion &>(region);
+    const auto limit = std::chrono::steady_clock::now() + kAnswerTimeout;
+    while (!own.close()) {
+        if (std::chrono::steady_clock::now() > limit)
+            return Status::error(NIXL_ERR_BACKEND, "peers were promised bytes of the memory and do not take "
+                                                   "them; it takes no new transfers");
+        driveAll();
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    return own.unmap();
 }
 
 Result<std::string>
 UcxEngine::publicData(const LocalRegion &region) const {
-    return static_cast<const OwnRegion &>(region).packedKey();
+    const auto &own = static_cast<const OwnRegion &>(region);
+    return appendMessageKey(own.packedKey(), own.messageKey());
 }
 
 Result<std::unique_ptr<RemoteRegion>>
 UcxEngine::loopbackRegion(LocalRegion &region, const nixlBlobDesc &, nixl_mem_t memory) {
     NIXL_RETURN_IF_ERROR(checkMemory(memory));
-    auto key = self_->keys().get(static_cast<OwnRegion &>(region).packedKey(),
-                                 [](std::string_view) { return Status(); });
+    const auto &own = static_cast<OwnRegion &>(region);
+    auto key = self_->keys().get(own.packedKey(), [](std::string_view) { return Status(); });
     if (!key.ok())
         return key.status();
-    return std::unique_ptr<RemoteRegion>(new PeerRegion(std::move(key).value()));
+    return std::unique_ptr<RemoteRegion>(new PeerRegion(std::move(key).value(), own.messageKey()));
 }
 
 Result<std::string>
 UcxEngine::connectionInfo() const {
-    return address_;
+    return markAddress(address_);
 }
 
 Result<std::shared_ptr<Peer>>
 UcxEngine::loadPeer(const std::string &name, std::string_view info) {
-    const auto packer = workerAddressPacker(info, context_->minorVersion());
+    const auto [address, packs] = unmarkAddress(info);
+    const auto packer = workerAddressPacker(address, context_->minorVersion());
     if (!packer.ok())
         return packer.status().withContext(concat("connection info of '", name, "'"));
     PeerSettings how;
-    how.addresses.assign(workers_.size(), padded(info));
+    how.addresses.assign(workers_.size(), padded(address));
     how.packer = packer.value();
+    how.packs = packs;
     how.errorHandling = settings_.errorHandling == ErrorHandling::kPeer;
     how.closeForce = settings_.closeForce;
     return std::shared_ptr<Peer>(new UcxPeer(workers_, name, std::move(how)));
@@ -261,12 +301,13 @@ UcxEngine::connect(Peer &peer) {
 Result<std::unique_ptr<RemoteRegion>>
 UcxEngine::loadRegion(Peer &peer, const nixlBasicDesc &, nixl_mem_t, std::string_view publicData) {
     auto &known = static_cast<UcxPeer &>(peer);
-    auto key = known.keys().get(publicData, [&](std::string_view packed) {
+    const auto published = known.packs() ? splitMessageKey(publicData) : SplitKey{publicData, 0};
+    auto key = known.keys().get(published.packedKey, [&](std::string_view packed) {
         return checkPackedKey(packed, known.packer()).withContext(concat("a region of '", known.name(), "'"));
     });
     if (!key.ok())
         return key.status();
-    return std::unique_ptr<RemoteRegion>(new PeerRegion(std::move(key).value()));
+    return std::unique_ptr<RemoteRegion>(new PeerRegion(std::move(key).value(), published.messageKey));
 }
 
 Result<Path>
@@ -305,7 +346,10 @@ UcxEngine::pathOf(UcxPeer &peer) const {
                          library.reason(), ")");
     path.peerTakesPart = !anyBegins(
         transports, {"rc", "dc", "gga", "srd", "cma", "knem", "xpmem", "cuda_ipc", "rocm_ipc", "self"});
-    const Cost cost = costOf(transports, small, large);
+    const bool packed = packs(peer, transports);
+    if (packed)
+        path.reason += "; blocks of host memory travel packed";
+    const Cost cost = packed ? kPacked : costOf(transports, small, large);
     path.latencyUs = cost.latencyUs;
     path.bytesPerUs = cost.bytesPerUs;
     path.perBlockUs = cost.perBlockUs;
@@ -330,6 +374,28 @@ UcxEngine::workersFor(const TransferSpec &spec) {
     return dedicated;
 }
 
+/// Whether host memory of `peer` is reached by packed blocks.
+bool
+UcxEngine::packs(const UcxPeer &peer, const std::vector<std::string> &transports) const {
+    return options_->ucxPackedBlocks && peer.packs() && mostPieces_ > 0 && onlyTcp(transports);
+}
+
+bool
+UcxEngine::packs(const TransferSpec &spec, UcxPeer &peer) const {
+    const auto keyed = [](const RemoteRegionRef &ref) {
+        return static_cast<const PeerRegion &>(*ref.region).messageKey() != 0;
+    };
+    if (spec.localMemory != DRAM_SEG || spec.remoteMemory != DRAM_SEG ||
+        !std::all_of(spec.remoteRegions.begin(), spec.remoteRegions.end(), keyed))
+        return false;
+    Connection &connection = peer.connection(0);
+    const auto transports = workers_.front()->locked([&]() -> Result<std::vector<std::string>> {
+        const auto opening = connection.open();
+        return opening.ok() ? connection.transports() : opening.status();
+    });
+    return transports.ok() && packs(peer, transports.value());
+}
+
 Result<std::unique_ptr<EngineRequest>>
 UcxEngine::prepare(const TransferSpec &spec) {
     NIXL_RETURN_IF_ERROR(checkMemory(spec.localMemory));
@@ -337,10 +403,20 @@ UcxEngine::prepare(const TransferSpec &spec) {
     if (!workers.ok())
         return workers.status();
     const bool loopback = spec.peer == nullptr;
-    TransferContext context{agentName_, loopback ? self_.get() : static_cast<UcxPeer *>(spec.peer), loopback,
-                            inbox_.get(), onActivity_};
-    return std::unique_ptr<EngineRequest>(new UcxRequest(
-        std::make_shared<Transfer>(std::move(context), spec, workers.value()), options_->notifMaxBytes));
+    UcxPeer *peer = loopback ? self_.get() : static_cast<UcxPeer *>(spec.peer);
+    const bool packed = packs(spec, *peer);
+    const auto makeShare = [&](const ShareWork &work, Connection &connection,
+                               std::span<const Block> blocks) -> Result<std::unique_ptr<Share>> {
+        if (packed)
+            return PackedShare::create(work, connection, blocks, *runs_[connection.worker().index()], mostPieces_);
+        return std::unique_ptr<Share>(new DirectShare(work, connection, blocks));
+    };
+    auto transfer = Transfer::create({agentName_, peer, loopback, inbox_.get(), onActivity_}, spec,
+                                     workers.value(), makeShare);
+    if (!transfer.ok())
+        return transfer.status();
+    return std::unique_ptr<EngineRequest>(
+        new UcxRequest(std::move(transfer).value(), options_->notifMaxBytes));
 }
 
 Result<std::pair<std::chrono::microseconds, std::chrono::microseconds>>

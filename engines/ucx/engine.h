@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engines/ucx/block_server.h"
 #include "engines/ucx/context.h"
 #include "engines/ucx/notifications.h"
+#include "engines/ucx/packed_share.h"
 #include "engines/ucx/peer.h"
+#include "engines/ucx/region_keys.h"
 #include "engines/ucx/worker.h"
 
 namespace nixl::ucx {
@@ -54,10 +57,13 @@ private:
     UcxEngine(const EngineConfig &config, Settings settings);
 
     Status start(std::shared_ptr<const Library> library, bool progressThread);
+    Status takeBlocks(ProgressWorker &worker);
     std::string noDeviceMemory() const;
     Status checkMemory(nixl_mem_t memory) const;
     Result<std::vector<ProgressWorker *>> workersFor(const TransferSpec &spec);
     Result<Path> pathOf(UcxPeer &peer) const;
+    bool packs(const UcxPeer &peer, const std::vector<std::string> &transports) const;
+    bool packs(const TransferSpec &spec, UcxPeer &peer) const;
     void driveAll();
     void drain();
 
@@ -68,7 +74,12 @@ private:
     Capabilities capabilities_;
 
     std::unique_ptr<Context> context_;
+    // What arrives at the workers, which end before these.
     std::unique_ptr<Inbox> inbox_;
+    RegionKeys keys_;
+    std::vector<std::unique_ptr<BlockServer>> servers_; ///< by worker
+    std::vector<std::unique_ptr<RunTable>> runs_;       ///< by worker
+    std::size_t mostPieces_ = kMessagePieces;           ///< of a message
     std::vector<std::unique_ptr<ProgressWorker>> workers_; ///< the last settings_.threads are dedicated
     std::string address_;                                  ///< of worker 0
     std::unique_ptr<UcxPeer> self_;

@@ -33,14 +33,7 @@ decodeNotification(std::string_view payload) {
 
 Status
 Inbox::receiveFrom(ProgressWorker &worker) {
-    ucp_am_handler_param_t param{};
-    param.field_mask =
-        UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    param.id = kNotificationId;
-    param.cb = onMessage;
-    param.arg = this;
-    const ucs_status_t status = worker.api().worker_set_am_recv_handler(worker.handle(), &param);
-    return status == UCS_OK ? Status() : worker.context().failed("ucp_worker_set_am_recv_handler", status);
+    return worker.receive(kNotificationId, onMessage, this);
 }
 
 /// Bytes of a stranger. Whatever is wrong with them is said once per message and the message dropped.

@@ -4,7 +4,7 @@ namespace nixl::ucx {
 
 UcxPeer::UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, const std::string &name,
                  PeerSettings how)
-    : keys_(workers), name_(name), packer_(how.packer), closeForce_(how.closeForce) {
+    : keys_(workers), name_(name), packer_(how.packer), packs_(how.packs), closeForce_(how.closeForce) {
     connections_.reserve(workers.size());
     for (const auto &worker : workers)
         connections_.push_back(std::make_shared<Connection>(

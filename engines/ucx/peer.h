@@ -17,6 +17,7 @@ namespace nixl::ucx {
 struct PeerSettings {
     std::vector<std::string> addresses; ///< a checked and padded worker address for each worker
     unsigned packer = 0;                ///< minor version of the UCX that packed them, 0 if they do not tell
+    bool packs = false;                 ///< whether it takes packed blocks
     bool errorHandling = true;          ///< whether its end is noticed
     bool closeForce = false;
 };
@@ -56,11 +57,18 @@ public:
         return keys_;
     }
 
+    /// Whether it takes packed blocks: an engine of ours.
+    bool
+    packs() const {
+        return packs_;
+    }
+
 private:
     const ForkGuard guard_;
     RemoteKeys keys_;
     const std::string name_;
     const unsigned packer_;
+    const bool packs_;
     const bool closeForce_;
     std::vector<std::shared_ptr<Connection>> connections_; // by index of the worker
 };

@@ -96,7 +96,7 @@ packKey(Context &context, ucp_mem_h handle) {
 } // namespace
 
 Status
-OwnRegion::create(Context &context, std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
+OwnRegion::create(Context &context, RegionKeys &keys, std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
                   std::vector<std::unique_ptr<LocalRegion>> &out) {
     const auto empty =
         std::find_if(descs.begin(), descs.end(), [](const nixlBlobDesc &desc) { return desc.len == 0; });
@@ -107,7 +107,7 @@ OwnRegion::create(Context &context, std::span<const nixlBlobDesc> descs, nixl_me
                                  ": its length is 0");
         if (checkEach)
             NIXL_RETURN_IF_ERROR(checkHostMemory(desc));
-        auto region = create(context, desc, memory);
+        auto region = create(context, keys, desc, memory);
         if (!region.ok())
             return region.status();
         out.push_back(std::move(region).value());
@@ -116,7 +116,7 @@ OwnRegion::create(Context &context, std::span<const nixlBlobDesc> descs, nixl_me
 }
 
 Result<std::unique_ptr<LocalRegion>>
-OwnRegion::create(Context &context, const nixlBlobDesc &desc, nixl_mem_t memory) {
+OwnRegion::create(Context &context, RegionKeys &keys, const nixlBlobDesc &desc, nixl_mem_t memory) {
     ucp_mem_map_params_t params{};
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
     params.address = reinterpret_cast<void *>(desc.addr);
@@ -134,12 +134,26 @@ OwnRegion::create(Context &context, const nixlBlobDesc &desc, nixl_mem_t memory)
         context.api().mem_unmap(context.handle(), handle);
         return key.status();
     }
-    return std::unique_ptr<LocalRegion>(new OwnRegion(context, handle, std::move(key).value()));
+    std::unique_ptr<OwnRegion> region(new OwnRegion(context, keys, handle, std::move(key).value()));
+    if (memory == DRAM_SEG) {
+        region->open_ = std::make_shared<OpenMemory>(desc.addr, desc.len);
+        region->messageKey_ = keys.add(region->open_);
+    }
+    return std::unique_ptr<LocalRegion>(std::move(region));
 }
 
 OwnRegion::~OwnRegion() {
+    close();
     if (const Status status = unmap(); !status.ok())
         NIXL_LOG(kError, "UCX: ", status.message());
+}
+
+bool
+OwnRegion::close() {
+    if (!open_)
+        return true;
+    keys_.remove(messageKey_);
+    return open_->sends.load(std::memory_order_acquire) == 0;
 }
 
 Status

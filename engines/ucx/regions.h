@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engines/ucx/connection.h"
 #include "engines/ucx/packed_bytes.h"
+#include "engines/ucx/region_keys.h"
 #include "util/fork_guard.h"
 #include "util/mutex.h"
 
@@ -20,10 +21,14 @@ class OwnRegion : public LocalRegion {
 public:
     /// Registers descriptors in their order until one fails; `out` gets a region for each before it.
     /// NIXL_ERR_BACKEND: not mapped, or memory of another kind than `memory` says.
-    static Status create(Context &context, std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
-                         std::vector<std::unique_ptr<LocalRegion>> &out);
+    static Status create(Context &context, RegionKeys &keys, std::span<const nixlBlobDesc> descs,
+                         nixl_mem_t memory, std::vector<std::unique_ptr<LocalRegion>> &out);
 
     ~OwnRegion() override;
+
+    /// Messages of peers reach the memory no more. False: UCX still reads it for an answer on its way.
+    /// Harmless when repeated.
+    bool close();
 
     /// Ends the mapping: hardware reaches the memory no more. Harmless when repeated.
     Status unmap();
@@ -40,16 +45,25 @@ public:
         return packedKey_;
     }
 
-private:
-    static Result<std::unique_ptr<LocalRegion>> create(Context &context, const nixlBlobDesc &desc,
-                                                       nixl_mem_t memory);
+    /// The key for messages; 0: they do not reach such memory.
+    std::uint64_t
+    messageKey() const {
+        return messageKey_;
+    }
 
-    OwnRegion(Context &context, ucp_mem_h handle, std::string packedKey)
-        : context_(context), handle_(handle), packedKey_(std::move(packedKey)) {}
+private:
+    static Result<std::unique_ptr<LocalRegion>> create(Context &context, RegionKeys &keys,
+                                                       const nixlBlobDesc &desc, nixl_mem_t memory);
+
+    OwnRegion(Context &context, RegionKeys &keys, ucp_mem_h handle, std::string packedKey)
+        : context_(context), keys_(keys), handle_(handle), packedKey_(std::move(packedKey)) {}
 
     Context &context_;
+    RegionKeys &keys_;
     ucp_mem_h handle_; ///< null: unmapped
     const std::string packedKey_;
+    std::shared_ptr<OpenMemory> open_;
+    std::uint64_t messageKey_ = 0;
 };
 
 /// A packed remote key, and what the connections of one peer have unpacked of it: when a connection first
@@ -117,7 +131,14 @@ private:
 /// A region as the target of transfers: of a peer, or of this agent.
 class PeerRegion : public RemoteRegion {
 public:
-    explicit PeerRegion(std::shared_ptr<RemoteKey> key) : key_(std::move(key)) {}
+    /// `messageKey`: 0 if the peer takes no messages for it.
+    PeerRegion(std::shared_ptr<RemoteKey> key, std::uint64_t messageKey)
+        : key_(std::move(key)), messageKey_(messageKey) {}
+
+    std::uint64_t
+    messageKey() const {
+        return messageKey_;
+    }
 
     /// The key for a connection; see RemoteKey::on().
     Result<ucp_rkey_h>
@@ -127,6 +148,7 @@ public:
 
 private:
     const std::shared_ptr<RemoteKey> key_;
+    const std::uint64_t messageKey_;
 };
 
 } // namespace nixl::ucx

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 /// How long the thread looks for more work before it sleeps, while something is under way: about what waking
 /// up costs.
-constexpr std::chrono::microseconds kSpin{20};
+constexpr std::chrono::microseconds kSpin{50};
 
 /// The longest sleep: while operations are under way of which there may be no event, and otherwise, where
 /// none is known to need a bound.
@@ -68,6 +68,28 @@ ProgressWorker::stopThread() {
     (void)!::write(wake_.get(), &one, sizeof one);
     thread_.join();
     threaded_ = false;
+}
+
+Status
+ProgressWorker::receive(unsigned id, ucp_am_recv_callback_t handler, void *argument) {
+    ucp_am_handler_param_t param{};
+    param.field_mask =
+        UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    param.id = id;
+    param.cb = handler;
+    param.arg = argument;
+    const ucs_status_t status = api().worker_set_am_recv_handler(handle_, &param);
+    return status == UCS_OK ? Status() : context_.failed("ucp_worker_set_am_recv_handler", status);
+}
+
+Result<std::size_t>
+ProgressWorker::headerLimit() const {
+    ucp_worker_attr_t attributes{};
+    attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+    const ucs_status_t status = api().worker_query(handle_, &attributes);
+    if (status != UCS_OK)
+        return context_.failed("ucp_worker_query", status);
+    return attributes.max_am_header;
 }
 
 Result<std::string>
@@ -122,6 +144,7 @@ ProgressWorker::progress() {
 
 bool
 ProgressWorker::tryProgress() {
+    const Pollers::Poll poll(pollers_);
     std::vector<Operation *> over;
     bool any = false;
     {
@@ -149,13 +172,15 @@ ProgressWorker::run() {
     api().worker_get_efd(handle_, &eventFd);
     auto active = Clock::now();
     while (!stop_.load(std::memory_order_relaxed)) {
+        if (pollers_.stepAside(stop_))
+            active = Clock::now();
         if (waiting_.load(std::memory_order_relaxed) > 0)
             std::this_thread::yield();
         const bool any = progress();
         const auto now = Clock::now();
         if (any)
             active = now;
-        if (any || (busy_.load(std::memory_order_relaxed) && now - active < kSpin))
+        if (any || now - active < kSpin)
             continue;
         sleep(eventFd);
         active = Clock::now();

@@ -9,6 +9,7 @@
 
 #include "engines/ucx/context.h"
 #include "util/mutex.h"
+#include "util/pollers.h"
 #include "util/scoped_fd.h"
 #include "util/worker.h"
 
@@ -93,7 +94,8 @@ public:
     /// One round of work. True if anything happened.
     bool progress() NIXL_EXCLUDES(mutex_);
 
-    /// The same, or nothing if somebody else is at it.
+    /// The same for a caller that waits for something, or nothing if somebody else is at it. While callers do
+    /// this again and again, the thread leaves the work to them.
     bool tryProgress() NIXL_EXCLUDES(mutex_);
 
     /// Takes an operation up; the next round of work feeds it. REQUIRES: the lock, as in a body of with(),
@@ -140,6 +142,12 @@ public:
         return handle_;
     }
 
+    /// Has active messages of number `id` handed to `handler` with `argument`, which must outlive the worker.
+    Status receive(unsigned id, ucp_am_recv_callback_t handler, void *argument);
+
+    /// Most bytes of an active message's header.
+    Result<std::size_t> headerLimit() const;
+
     /// The bytes by which peers reach it.
     Result<std::string> address() const;
 
@@ -161,6 +169,7 @@ private:
     std::vector<Operation *> operations_ NIXL_GUARDED_BY(mutex_);
     bool handed_ NIXL_GUARDED_BY(mutex_) = false; ///< something waits for the next round
 
+    Pollers pollers_;
     std::atomic<int> waiting_{0};   ///< callers that want the lock; the thread lets them through
     std::atomic<bool> busy_{false}; ///< operations are under way
     std::atomic<bool> silent_{false};

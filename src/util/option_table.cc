@@ -47,6 +47,10 @@ constexpr OptionRow kTable[] = {
              "else is "
              "considered then.",
      .whenEmpty = "the best of those that are found"},
+    {.name = "NIXL_UCX_PACKED_BLOCKS",
+     .field = &Options::ucxPackedBlocks,
+     .help = "Whether transfers over TCP to agents of this implementation pack their blocks into messages; "
+             "off: a put or get per block, as to others."},
 
     {.name = "NIXL_NOTIF_MAX_BYTES",
      .field = &Options::notifMaxBytes,

@@ -42,6 +42,7 @@ struct Options {
     std::chrono::milliseconds localConnectTimeout{1000};
     std::chrono::milliseconds localQuiesceTimeout{5000}; ///< wait for accesses of peers that are under way
     std::string ucxDir;                                  ///< where the UCX to use lies
+    bool ucxPackedBlocks = true; ///< blocks go packed to engines of ours, where UCX has messages only
     std::uint64_t notifMaxBytes = std::uint64_t{256} << 20;
     std::chrono::milliseconds releaseTimeout{50};
 

@@ -28,6 +28,8 @@ TEST_P(PairSuite, ConnectionInfoThatIsWrongIsRefused) {
     const std::string right = pair.peer->connectionInfo();
     ASSERT_FALSE(right.empty());
     for (const std::string &info : wrongForms(right)) {
+        if (info == right.substr(0, right.size() - GetParam().engine.optionalInfo))
+            continue;
         const Result<std::shared_ptr<Peer>> peer = pair.side.engine().loadPeer("stranger", info);
         ASSERT_FALSE(peer.ok()) << info.size() << " of " << right.size() << " bytes";
         EXPECT_FALSE(peer.status().message().empty());

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "util/options.h"
 
 namespace nixl::conformance {
 
@@ -77,7 +76,7 @@ makeConfig(const EngineTraits &traits, const std::string &agent) {
     config.agentName = agent;
     config.params = traits.params;
     config.progressThread = true;
-    config.options = std::make_shared<const Options>();
+    config.options = std::make_shared<const Options>(traits.options);
     return config;
 }
 

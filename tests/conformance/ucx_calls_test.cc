@@ -9,11 +9,12 @@ namespace nixl::conformance {
 namespace {
 
 EngineTraits
-watchedTraits(unsigned workers) {
+watchedTraits(unsigned workers, bool packed) {
     EngineTraits traits;
     traits.name = "UCX_calls";
     traits.makeFactory = makeWatchedUcxFactory;
     traits.params = {{"num_workers", std::to_string(workers)}, {"engine_config", "TLS=tcp,NET_DEVICES=lo"}};
+    traits.options.ucxPackedBlocks = packed;
     return traits;
 }
 
@@ -54,7 +55,7 @@ write(Pair &pair, Registered &near, const Target &target, const std::string &cus
 
 TEST(UcxCalls, KeysAreUnpackedAtFirstUseAndOncePerConnection) {
     test::ExpectLog log;
-    Pair pair({watchedTraits(1), false});
+    Pair pair({watchedTraits(1, false), false});
     const PeerMemory used = pair.peer->allocate(100000, 0), unused = pair.peer->allocate(1000, 0);
     const std::unique_ptr<Registered> near = pair.side.allocate(100000);
     Reached reached(pair, used), idle(pair, unused);
@@ -97,7 +98,7 @@ TEST(UcxCalls, RegionsWithEqualKeysUnpackThemOnce) {
 
 TEST(UcxCalls, RequestsAreDealtOutToTheWorkers) {
     test::ExpectLog log;
-    Pair pair({watchedTraits(3), false});
+    Pair pair({watchedTraits(3, true), false});
     const PeerMemory far = pair.peer->allocate(1000, 0);
     const std::unique_ptr<Registered> near = pair.side.allocate(1000);
     Reached reached(pair, far);
@@ -111,6 +112,29 @@ TEST(UcxCalls, RequestsAreDealtOutToTheWorkers) {
     const Progress refused = write(pair, *near, reached.target(), "worker_id=3");
     EXPECT_EQ(refused.code, NIXL_ERR_INVALID_PARAM);
     EXPECT_NE(refused.message.find("worker_id"), std::string::npos) << refused.message;
+}
+
+// A message takes 60 KiB of blocks, or 128 of them, whatever their number; each is answered by one.
+TEST(UcxCalls, BlocksTravelPacked) {
+    test::ExpectLog log;
+    constexpr std::size_t kBlocks = 1000;
+    Pair pair({watchedTraits(1, true), false});
+    const PeerMemory far = pair.peer->allocate(2 * kBlocks * 512, 0);
+    const std::unique_ptr<Registered> near = pair.side.allocate(2 * kBlocks * 512);
+    Reached reached(pair, far);
+    UcxCalls &calls = ucxCalls();
+    for (const auto &[length, messages] : {std::pair{512, 9}, {64, 8}}) {
+        std::vector<Piece> pieces;
+        for (std::size_t i = 0; i < kBlocks; ++i)
+            pieces.push_back({2 * i * 512, (2 * i + 1) * 512, static_cast<std::size_t>(length)});
+        for (const nixl_xfer_op_t operation : {NIXL_WRITE, NIXL_READ}) {
+            Transfer transfer(pair.side.engine(), operation, *near, reached.target(), pieces);
+            calls.puts = calls.gets = calls.requests = calls.unpacked = 0;
+            EXPECT_EQ(transfer.run().code, NIXL_SUCCESS);
+            EXPECT_EQ(calls.requests, messages) << length;
+            EXPECT_EQ(calls.puts + calls.gets + calls.unpacked, 0);
+        }
+    }
 }
 
 } // namespace nixl::conformance

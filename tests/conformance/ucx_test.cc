@@ -3,6 +3,7 @@
 
 #include "conformance/engine_suite.h"
 #include "conformance/suite_support.h"
+#include "engines/ucx/block_message.h"
 #include "engines/ucx/entry.h"
 
 namespace nixl::conformance {
@@ -23,13 +24,23 @@ ucxTraits(const std::string &name, const nixl_b_params_t &params) {
     traits.makeFactory = makeUcxEngineFactory;
     traits.params = params;
     traits.otherProcess = true;
-    traits.checksTargets = false; // lanes without hardware emulate puts and gets, and check nothing
+    traits.optionalInfo = ucx::markAddress("").size();
     return traits;
 }
 
+/// Packed blocks, whose target looks at keys.
 EngineTraits
 tcpTraits() {
     return ucxTraits("UCX_tcp", {{"engine_config", "TLS=tcp,NET_DEVICES=lo"}});
+}
+
+/// Puts and gets as to a peer that is not ours. Lanes without hardware emulate them, and check nothing.
+EngineTraits
+putsTraits() {
+    EngineTraits traits = ucxTraits("UCX_puts", {{"engine_config", "TLS=tcp,NET_DEVICES=lo"}});
+    traits.options.ucxPackedBlocks = false;
+    traits.checksTargets = false;
+    return traits;
 }
 
 /// Shared memory of which UCX notices that the peer is gone, by asking.
@@ -40,6 +51,7 @@ sharedMemoryTraits() {
                                                 "POSIX_ERROR_HANDLING=y,SYSV_ERROR_HANDLING=y,"
                                                 "KEEPALIVE_INTERVAL=1s"}});
     traits.noticesEnds = NoticesEnds::kOfProcesses;
+    traits.checksTargets = false;
     return traits;
 }
 
@@ -49,6 +61,7 @@ directTraits() {
     EngineTraits traits = ucxTraits(
         "UCX_direct", {{"ucx_error_handling_mode", "none"}, {"engine_config", "TLS=" NIXL_SHARED_MEMORY}});
     traits.noticesEnds = NoticesEnds::kNever;
+    traits.checksTargets = false;
     return traits;
 }
 
@@ -98,6 +111,7 @@ TEST(UcxRegions, ListsAreRegisteredUpToMemoryThatIsNotMapped) {
 } // namespace nixl::conformance
 
 NIXL_INSTANTIATE_ENGINE_SUITE(UcxTcp, tcpTraits());
+NIXL_INSTANTIATE_ENGINE_SUITE(UcxPuts, putsTraits());
 NIXL_INSTANTIATE_ENGINE_SUITE(UcxSharedMemory, sharedMemoryTraits());
 NIXL_INSTANTIATE_ENGINE_SUITE(UcxDirect, directTraits());
 NIXL_INSTANTIATE_ENGINE_SUITE(UcxThreads, threadsTraits());

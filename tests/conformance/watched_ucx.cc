@@ -54,6 +54,17 @@ createEndpoint(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *end
     return status;
 }
 
+/// Notes a put, of one block or of many. True: it is to fail.
+bool
+putFails(ucp_ep_h endpoint) {
+    UcxCalls &calls = ucxCalls();
+    if (calls.putFails.exchange(false))
+        return true;
+    LockGuard lock(calls.mutex);
+    calls.put.insert(endpoint);
+    return false;
+}
+
 ucx::Api
 watchedApi() {
     ucx::Api api = real;
@@ -66,18 +77,15 @@ watchedApi() {
     api.put_nbx = [](ucp_ep_h endpoint, const void *buffer, size_t count, uint64_t remote, ucp_rkey_h key,
                      const ucp_request_param_t *param) -> ucs_status_ptr_t {
         called(endpoint);
-        UcxCalls &calls = ucxCalls();
-        if (calls.putFails.exchange(false))
+        ++ucxCalls().puts;
+        if (putFails(endpoint))
             return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-        {
-            LockGuard lock(calls.mutex);
-            calls.put.insert(endpoint);
-        }
         return real.put_nbx(endpoint, buffer, count, remote, key, param);
     };
     api.get_nbx = [](ucp_ep_h endpoint, void *buffer, size_t count, uint64_t remote, ucp_rkey_h key,
                      const ucp_request_param_t *param) {
         called(endpoint);
+        ++ucxCalls().gets;
         return real.get_nbx(endpoint, buffer, count, remote, key, param);
     };
     api.ep_flush_nbx = [](ucp_ep_h endpoint, const ucp_request_param_t *param) {
@@ -85,8 +93,12 @@ watchedApi() {
         return real.ep_flush_nbx(endpoint, param);
     };
     api.am_send_nbx = [](ucp_ep_h endpoint, unsigned id, const void *header, size_t headerLength,
-                         const void *buffer, size_t count, const ucp_request_param_t *param) {
+                         const void *buffer, size_t count,
+                         const ucp_request_param_t *param) -> ucs_status_ptr_t {
         called(endpoint);
+        ucxCalls().requests += id == ucx::kPutBlocks || id == ucx::kGetBlocks ? 1 : 0;
+        if (id == ucx::kPutBlocks && putFails(endpoint))
+            return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
         return real.am_send_nbx(endpoint, id, header, headerLength, buffer, count, param);
     };
     return api;

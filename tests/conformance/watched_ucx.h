@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "engines/ucx/block_message.h"
 #include "engines/ucx/engine.h"
 #include "util/mutex.h"
 
@@ -15,9 +16,12 @@ namespace nixl::conformance {
 struct UcxCalls {
     std::atomic<int> callsLeft{-1}; ///< calls until `atCall` runs; below 0: it does not
     std::function<void()> atCall;
-    std::atomic<bool> putFails{false}; ///< the next put fails on this side
+    std::atomic<bool> putFails{false}; ///< the next put, of one block or of many, fails on this side
     std::atomic<int> late{0};          ///< calls on endpoints whose error handler was called
     std::atomic<int> unpacked{0};      ///< remote keys
+    std::atomic<int> puts{0};          ///< of one block
+    std::atomic<int> gets{0};          ///< of one block
+    std::atomic<int> requests{0};      ///< messages about packed blocks, without the answers to them
 
     Mutex mutex;
     std::set<ucp_ep_h> put NIXL_GUARDED_BY(mutex); ///< endpoints that puts went to

@@ -15,5 +15,6 @@ void elf(std::string_view bytes);
 void ucxAddress(std::string_view bytes);
 /// The first byte is the minor version of the UCX that packed the key.
 void ucxKey(std::string_view bytes);
+void ucxBlocks(std::string_view bytes);
 
 } // namespace nixl::fuzz

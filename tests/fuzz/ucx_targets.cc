@@ -1,8 +1,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "engines/ucx/address_check.h"
+#include "engines/ucx/block_message.h"
 #include "engines/ucx/elf_file.h"
 #include "engines/ucx/rkey_check.h"
 #include "fuzz/targets.h"
@@ -64,6 +66,32 @@ ucxKey(std::string_view bytes) {
         return;
     const auto packer = static_cast<unsigned char>(bytes[0]);
     checkExact(bytes.substr(1), [&](std::string_view key) { return ucx::checkPackedKey(key, packer); });
+}
+
+void
+ucxBlocks(std::string_view bytes) {
+    const auto request = ucx::decodeRequest(bytes);
+    if (request.ok()) {
+        std::uint64_t sum = 0;
+        std::vector<ucx::MessagePiece> pieces;
+        for (std::size_t i = 0; i < request.value().pieces; ++i) {
+            pieces.push_back(ucx::pieceAt(bytes, i));
+            require(pieces.back().length <= ucx::kMessageBytes - sum, "a request is bounded");
+            sum += pieces.back().length;
+        }
+        require(sum == request.value().bytes, "the sum of the pieces");
+        std::string again(bytes.size(), '\0');
+        ucx::encodeRequest(request.value().request, pieces, again.data());
+        require(again == bytes, "a request is written as it was read");
+    } else {
+        require(request.status().code() == NIXL_ERR_MISMATCH, "an error has a code");
+    }
+    require(ucx::decodeAnswer(bytes).ok() == (bytes.size() == ucx::kAnswerBytes), "answers have one length");
+    const auto [address, packs] = ucx::unmarkAddress(bytes);
+    require(packs ? ucx::markAddress(address) == bytes : address == bytes, "the mark, or none");
+    const auto [packedKey, messageKey] = ucx::splitMessageKey(bytes);
+    require(bytes.size() < sizeof messageKey || ucx::appendMessageKey(packedKey, messageKey) == bytes,
+            "a key behind a key");
 }
 
 } // namespace nixl::fuzz

@@ -106,6 +106,7 @@ TEST(OptionTable, DefaultsAreTheDocumentedOnes) {
     EXPECT_EQ(options.localThreads, 0u);
     EXPECT_EQ(options.localConnectTimeout, 1s);
     EXPECT_EQ(options.localQuiesceTimeout, 5s);
+    EXPECT_TRUE(options.ucxPackedBlocks);
     EXPECT_EQ(options.notifMaxBytes, 268435456u);
     EXPECT_EQ(options.releaseTimeout, 50ms);
     EXPECT_EQ(options.telemetryEnable, std::nullopt);

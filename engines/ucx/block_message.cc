@@ -1,0 +1,128 @@
+#include "engines/ucx/block_message.h"
+
+#include <cstring>
+#include <string>
+
+namespace nixl::ucx {
+
+namespace {
+
+constexpr std::string_view kMark = "nixlpak1";
+
+template<typename Number>
+void
+put(char *&at, Number number) {
+    std::memcpy(at, &number, sizeof number);
+    at += sizeof number;
+}
+
+template<typename Number>
+void
+get(const char *&at, Number &number) {
+    std::memcpy(&number, at, sizeof number);
+    at += sizeof number;
+}
+
+} // namespace
+
+void
+encodeRequest(const BlockRequest &request, std::span<const MessagePiece> pieces, char *header) {
+    put(header, request.run.secret);
+    put(header, request.run.place);
+    put(header, request.message);
+    for (const MessagePiece &piece : pieces) {
+        put(header, piece.key);
+        put(header, piece.address);
+        put(header, piece.length);
+    }
+}
+
+void
+encodeAnswer(const BlockAnswer &answer, char *header) {
+    put(header, answer.run.secret);
+    put(header, answer.run.place);
+    put(header, answer.message);
+    put(header, answer.code);
+    put(header, answer.piece);
+}
+
+Result<ReceivedRequest>
+decodeRequest(std::string_view header) {
+    if (header.size() < kRequestBytes || (header.size() - kRequestBytes) % kPieceBytes != 0)
+        return Status::error(NIXL_ERR_MISMATCH, "a request of ", header.size(), " bytes");
+    ReceivedRequest received{{}, (header.size() - kRequestBytes) / kPieceBytes, 0};
+    const char *at = header.data();
+    get(at, received.request.run.secret);
+    get(at, received.request.run.place);
+    get(at, received.request.message);
+    for (std::size_t i = 0; i < received.pieces; ++i) {
+        const std::uint64_t length = pieceAt(header, i).length;
+        if (length > kMessageBytes - received.bytes)
+            return Status::error(NIXL_ERR_MISMATCH, "a request for more than ", kMessageBytes, " bytes");
+        received.bytes += length;
+    }
+    return received;
+}
+
+MessagePiece
+pieceAt(std::string_view header, std::size_t index) {
+    MessagePiece piece{};
+    const char *at = header.data() + kRequestBytes + index * kPieceBytes;
+    get(at, piece.key);
+    get(at, piece.address);
+    get(at, piece.length);
+    return piece;
+}
+
+Result<BlockAnswer>
+decodeAnswer(std::string_view header) {
+    if (header.size() != kAnswerBytes)
+        return Status::error(NIXL_ERR_MISMATCH, "an answer of ", header.size(), " bytes");
+    BlockAnswer answer{};
+    const char *at = header.data();
+    get(at, answer.run.secret);
+    get(at, answer.run.place);
+    get(at, answer.message);
+    get(at, answer.code);
+    get(at, answer.piece);
+    return answer;
+}
+
+void
+copyArrived(void *to, const char *from, std::size_t length) {
+    std::memcpy(to, from, length);
+}
+
+std::string
+markAddress(std::string_view address) {
+    return std::string(address).append(kMark);
+}
+
+MarkedAddress
+unmarkAddress(std::string_view info) {
+    if (!info.ends_with(kMark))
+        return {info, false};
+    return {info.substr(0, info.size() - kMark.size()), true};
+}
+
+std::string
+appendMessageKey(std::string_view packedKey, std::uint64_t messageKey) {
+    std::string published(packedKey.size() + sizeof messageKey, '\0');
+    std::memcpy(published.data(), packedKey.data(), packedKey.size());
+    char *at = published.data() + packedKey.size();
+    put(at, messageKey);
+    return published;
+}
+
+SplitKey
+splitMessageKey(std::string_view published) {
+    SplitKey split{published, 0};
+    if (published.size() < sizeof split.messageKey)
+        return split;
+    split.packedKey.remove_suffix(sizeof split.messageKey);
+    const char *at = published.data() + split.packedKey.size();
+    get(at, split.messageKey);
+    return split;
+}
+
+} // namespace nixl::ucx

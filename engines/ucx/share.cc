@@ -1,0 +1,59 @@
+#include "engines/ucx/share.h"
+
+namespace nixl::ucx {
+
+namespace {
+
+/// A share of at most this many blocks is fed by the thread that posts it.
+constexpr std::size_t kSmallShare = 32;
+
+} // namespace
+
+bool
+Share::small() const {
+    return blocks_.size() <= kSmallShare;
+}
+
+void
+Share::start() {
+    stopped_ = moved_ = false;
+    error_ = {};
+    reset();
+    const auto opening = connection_.open();
+    if (opening.ok())
+        opening_ = opening.value();
+    else
+        error_ = opening.status();
+}
+
+bool
+Share::canPost() {
+    if (connection_.stands(opening_))
+        return true;
+    error_ = connection_.failure();
+    return false;
+}
+
+bool
+Share::underWay(void *request) {
+    if (UCS_PTR_IS_PTR(request))
+        return true;
+    --underWay_;
+    if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_OK)
+        fail(status, true);
+    return false;
+}
+
+void
+Share::fail(ucs_status_t status, bool posting) {
+    Status error = connection_.report(opening_, status, posting);
+    if (error_.ok())
+        error_ = std::move(error);
+}
+
+void
+Share::ended() {
+    work_.onEnd();
+}
+
+} // namespace nixl::ucx
