@@ -135,15 +135,13 @@ Transfer::copy(std::size_t batch, const Lane &lane, Mappings mappings) const {
 /// Fills in the pieces of a batch whose blocks lie in memory that is registered on both sides.
 Status
 Transfer::collect(std::size_t batch, const Lane &lane, Mappings mappings, Pieces &pieces) const {
-    const BlockPosition start = plan_.start(batch);
-    const BlockPosition end = plan_.start(batch + 1);
     const TableView remoteTable = lane.table();
     const TableView localTable = self_->table.view();
     std::uint32_t lastRemote = UINT32_MAX;
     std::uint32_t lastLocal = UINT32_MAX;
     std::optional<MemoryRange> remote;
     std::optional<MemoryRange> local;
-    for (std::size_t i = start.block; i < end.block + (end.offset > 0 ? 1 : 0); ++i) {
+    return plan_.visit(spec_.blocks, batch, [&](std::size_t i, std::uint64_t from, std::uint64_t length) {
         const Block &block = spec_.blocks[i];
         if (std::exchange(lastRemote, block.remoteRegion) != block.remoteRegion)
             remote = remoteTable.find(static_cast<PeerRegion *>(spec_.remoteRegions[lastRemote].region)->key);
@@ -156,21 +154,19 @@ Transfer::collect(std::size_t batch, const Lane &lane, Mappings mappings, Pieces
         if (!local || !local->covers(block.local, block.length))
             return Status::error(NIXL_ERR_NOT_FOUND, "block ", i, ": the local memory at ", Hex{block.local},
                                  local ? " reaches beyond its registration" : " is not registered any more");
-        const std::uint64_t from = i == start.block ? start.offset : 0;
-        const std::uint64_t to = i == end.block ? end.offset : block.length;
-        pieces.local[pieces.count] = piece(block.local + from, to - from);
+        pieces.local[pieces.count] = piece(block.local + from, length);
         std::uint64_t remoteAddress = block.remote + from;
         if (!mappings.empty()) {
-            const std::byte *here = mappings[block.remoteRegion]->find(remoteAddress, to - from);
+            const std::byte *here = mappings[block.remoteRegion]->find(remoteAddress, length);
             if (here == nullptr)
                 return Status::error(NIXL_ERR_MISMATCH, "block ", i, ": the memory at ", Hex{block.remote},
                                      " of ", lane.description(), " is not in the memory that it lends");
             remoteAddress = reinterpret_cast<std::uint64_t>(here);
         }
-        pieces.remote[pieces.count] = piece(remoteAddress, to - from);
+        pieces.remote[pieces.count] = piece(remoteAddress, length);
         ++pieces.count;
-    }
-    return {};
+        return Status();
+    });
 }
 
 Status

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/batch_plan.h"
 #include "engine/engine.h"
-#include "engines/local/batch_plan.h"
 #include "engines/local/copy_pool.h"
 #include "engines/local/endpoint.h"
 #include "engines/local/host_copy.h"
@@ -19,6 +19,17 @@
 #include "util/mutex.h"
 
 namespace nixl::local {
+
+// A batch takes some ten to a hundred microseconds: as long as it runs, nobody can end a registration or
+// cancel, and a thread that asks for the state may be doing it. What it costs beside its copies is one or
+// two.
+
+/// Most that one batch moves.
+inline constexpr std::uint64_t kBatchBytes = 512 << 10;
+/// Most pieces of a batch that is copied.
+inline constexpr std::size_t kBatchPieces = 512;
+/// Most pieces of a batch that the kernel copies, where each costs a microsecond beside its bytes.
+inline constexpr std::size_t kKernelBatchPieces = 64;
 
 /// Hands a message to an engine of this process. NIXL_ERR_NOT_ALLOWED: its inbox is full;
 /// NIXL_ERR_REMOTE_DISCONNECT: it has ended.

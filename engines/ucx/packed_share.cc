@@ -159,15 +159,16 @@ PackedShare::describe(MessageSlot &slot) {
     slot.pieces = 0;
     slot.bytes = 0;
     std::array<MessagePiece, kMessagePieces> remote;
-    plan_.visit(blocks_, slot.message, [&](std::size_t index, std::uint64_t offset, std::uint64_t length) {
+    const auto note = [&](std::size_t index, std::uint64_t offset, std::uint64_t length) -> Status {
         const Block &block = blocks_[index];
         const auto &region = static_cast<PeerRegion &>(*work_.remoteRegions[block.remoteRegion].region);
         remote[slot.pieces] = {region.messageKey(), block.remote + offset, length};
         slot.local[slot.pieces] = {reinterpret_cast<void *>(block.local + offset), length};
         slot.bytes += length;
         ++slot.pieces;
-        return true;
-    });
+        return {};
+    };
+    (void)plan_.visit(blocks_, slot.message, note);
     encodeRequest({{secret_, place_}, static_cast<std::uint32_t>(slot.message)},
                   std::span(remote.data(), slot.pieces), slot.header.data());
 }
@@ -228,9 +229,10 @@ Status
 PackedShare::refusal(const BlockAnswer &answer) const {
     std::size_t piece = 0;
     std::size_t culprit = 0;
-    plan_.visit(blocks_, answer.message, [&](std::size_t index, std::uint64_t, std::uint64_t) {
-        culprit = index;
-        return piece++ < answer.piece;
+    (void)plan_.visit(blocks_, answer.message, [&](std::size_t index, std::uint64_t, std::uint64_t) -> Status {
+        if (piece++ <= answer.piece)
+            culprit = index;
+        return {};
     });
     const char *why = answer.code == NIXL_ERR_NOT_FOUND ? " is not registered any more" : " is refused there";
     return Status::error(answer.code == NIXL_ERR_NOT_FOUND ? NIXL_ERR_NOT_FOUND : NIXL_ERR_BACKEND, "block ",

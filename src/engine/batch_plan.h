@@ -41,19 +41,18 @@ public:
     BlockPosition start(std::size_t batch) const;
 
     /// Calls `each(index of the block, offset in it, length)` for the pieces of a batch, in order, until one
-    /// returns false. False: one did. REQUIRES: batch < count(); `blocks` are those of make().
+    /// returns an error, which is passed on. REQUIRES: batch < count(); `blocks` are those of make().
     template<typename Each>
-    bool
+    Status
     visit(std::span<const Block> blocks, std::size_t batch, Each each) const {
         const BlockPosition first = start(batch);
         const BlockPosition end = start(batch + 1);
         for (std::size_t i = first.block; i < end.block + (end.offset > 0 ? 1 : 0); ++i) {
             const std::uint64_t from = i == first.block ? first.offset : 0;
             const std::uint64_t to = i == end.block ? end.offset : blocks[i].length;
-            if (!each(i, from, to - from))
-                return false;
+            NIXL_RETURN_IF_ERROR(each(i, from, to - from));
         }
-        return true;
+        return {};
     }
 
 private:

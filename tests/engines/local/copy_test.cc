@@ -5,7 +5,6 @@
 #include <numeric>
 #include <random>
 
-#include "engines/local/batch_plan.h"
 #include "engines/local/host_copy.h"
 #include "engines/local/region_table.h"
 
@@ -182,48 +181,6 @@ TEST(Batching, FewSystemCallsForManyBlocks) {
     const std::uint64_t before = processVmCalls();
     ASSERT_EQ(move.run().code, NIXL_SUCCESS);
     EXPECT_EQ(processVmCalls() - before, 128U); // batches of 64 blocks
-}
-
-TEST(Batching, AHugeBlockTakesNoMemory) {
-    // 2^32 batches: as entries they would be 64 GiB.
-    const Block huge{0, 0, kMostBatches * kBatchBytes, 0, 0};
-    const auto plan = BatchPlan::make(std::span(&huge, 1));
-    ASSERT_TRUE(plan.ok()) << plan.status().message();
-    ASSERT_EQ(plan.value().count(), kMostBatches);
-    EXPECT_EQ(plan.value().start(0).offset, 0U);
-    EXPECT_EQ(plan.value().start(12345).offset, 12345 * kBatchBytes);
-    EXPECT_EQ(plan.value().start(kMostBatches - 1).block, 0U);
-    EXPECT_EQ(plan.value().start(kMostBatches).block, 1U);
-}
-
-TEST(Batching, CutsOnlyWhereABatchIsFull) {
-    std::mt19937 random(8);
-    std::vector<Block> blocks;
-    for (int i = 0; i < 5000; ++i) {
-        const std::uint64_t lengths[] = {
-            0, 1, 777, kBatchBytes, kBatchBytes + 1, 3 * kBatchBytes, 2 * kBatchBytes + 9};
-        blocks.push_back({0, 0, random() % 3 == 0 ? lengths[random() % 7] : random() % 5000, 0, 0});
-    }
-    const BatchPlan plan = BatchPlan::make(blocks).value();
-    std::uint64_t total = 0;
-    for (std::size_t batch = 0; batch < plan.count(); ++batch) {
-        const BlockPosition start = plan.start(batch);
-        const BlockPosition end = plan.start(batch + 1);
-        std::uint64_t bytes = end.offset - start.offset;
-        for (std::size_t i = start.block; i < end.block; ++i)
-            bytes += blocks[i].length;
-        const std::size_t pieces = end.block - start.block + (end.offset > 0 ? 1 : 0);
-        ASSERT_LE(bytes, kBatchBytes);
-        ASSERT_LE(pieces, kBatchPieces);
-        if (end.offset > 0) {
-            ASSERT_EQ(bytes, kBatchBytes) << batch;
-        }
-        total += bytes;
-    }
-    std::uint64_t expected = 0;
-    for (const Block &block : blocks)
-        expected += block.length;
-    EXPECT_EQ(total, expected);
 }
 
 TEST(Batching, AbsurdSumsAreRefused) {

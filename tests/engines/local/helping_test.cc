@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "engines/local/batch_plan.h"
+#include "engines/local/transfer.h"
 #include "engines/local/host_copy.h"
 #include "engines/local/host_process.h"
 #include "pool_fixture.h"
