@@ -225,8 +225,8 @@ LocalEngine::prepare(const TransferSpec &spec) {
     NIXL_RETURN_IF_ERROR(checkUse(spec.localMemory));
     NIXL_RETURN_IF_ERROR(checkUse(spec.remoteMemory));
     Reach reached = reach(spec, settings_.connectTimeout);
-    auto plan = BatchPlan::make(
-        spec.blocks, {kBatchBytes, reached.throughKernel() ? kKernelBatchPieces : kBatchPieces});
+    auto plan = BatchPlan::make(spec.blocks,
+                                {kBatchBytes, reached.throughKernel() ? kKernelBatchPieces : kBatchPieces});
     if (!plan.ok())
         return plan.status();
     auto *peer = static_cast<LocalPeer *>(spec.peer);

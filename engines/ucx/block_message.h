@@ -70,8 +70,8 @@ Result<ReceivedRequest> decodeRequest(std::string_view header);
 MessagePiece pieceAt(std::string_view header, std::size_t index);
 Result<BlockAnswer> decodeAnswer(std::string_view header);
 
-/// Copies bytes of a message to where they belong. What orders it with the rest of the program is the network:
-/// the memory's owner learns of it by a message that comes later.
+/// Copies bytes of a message to where they belong. What orders it with the rest of the program is the
+/// network: the memory's owner learns of it by a message that comes later.
 void copyArrived(void *to, const char *from, std::size_t length);
 
 // ---- What tells that an engine takes them ----
@@ -79,20 +79,24 @@ void copyArrived(void *to, const char *from, std::size_t length);
 /// The connection info of an engine: an address of UCX, and behind it, where UCX does not look, that it takes
 /// packed blocks.
 std::string markAddress(std::string_view address);
+
 /// The address alone, and whether the mark was there. `info` is untrusted.
 struct MarkedAddress {
     std::string_view address;
     bool packs;
 };
+
 MarkedAddress unmarkAddress(std::string_view info);
 
 /// What is published of a region: UCX's remote key, and behind it, where UCX does not look, the key for
 /// messages. Of engines that mark their address, every region's has both.
 std::string appendMessageKey(std::string_view packedKey, std::uint64_t messageKey);
+
 struct SplitKey {
     std::string_view packedKey;
     std::uint64_t messageKey; ///< 0: there is none
 };
+
 /// Untrusted bytes; what is too short has no key.
 SplitKey splitMessageKey(std::string_view published);
 

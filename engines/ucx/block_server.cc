@@ -8,8 +8,8 @@ namespace nixl::ucx {
 
 namespace {
 
-/// Answers with bytes that may wait in a worker for peers to take them. Peers of ours keep to windows, so only
-/// one that does not gets here.
+/// Answers with bytes that may wait in a worker for peers to take them. Peers of ours keep to windows, so
+/// only one that does not gets here.
 constexpr std::size_t kMostSendings = 64 << 10;
 
 /// What arrived, if it can be answered.
@@ -140,8 +140,7 @@ BlockServer::answer(ucp_ep_h endpoint, const BlockAnswer &answer) const {
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_COPY_HEADER;
-    void *request =
-        worker_.api().am_send_nbx(endpoint, kBlocksPut, header, kAnswerBytes, nullptr, 0, &param);
+    void *request = worker_.api().am_send_nbx(endpoint, kBlocksPut, header, kAnswerBytes, nullptr, 0, &param);
     if (UCS_PTR_IS_PTR(request))
         worker_.api().request_free(request); // once it is done
 }

@@ -64,11 +64,10 @@ DirectShare::postNext() {
     auto *memory = reinterpret_cast<char *>(block.local + offset_);
     const Api &api = connection_.worker().api();
     ++underWay_; // before the post: it may call back
-    void *request =
-        work_.operation == NIXL_WRITE
-            ? api.put_nbx(connection_.endpoint(), memory, length, block.remote + offset_, key.value(), &param)
-            : api.get_nbx(connection_.endpoint(), memory, length, block.remote + offset_, key.value(),
-                          &param);
+    void *request = work_.operation == NIXL_WRITE ? api.put_nbx(connection_.endpoint(), memory, length,
+                                                                block.remote + offset_, key.value(), &param)
+                                                  : api.get_nbx(connection_.endpoint(), memory, length,
+                                                                block.remote + offset_, key.value(), &param);
     if (!underWay(request) && !error_.ok())
         return;
     offset_ += length;

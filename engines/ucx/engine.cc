@@ -50,9 +50,9 @@ anyBegins(const std::vector<std::string> &transports, std::initializer_list<std:
 /// Whether UCX moves every block by messages to the peer's library, and nothing else.
 bool
 onlyTcp(const std::vector<std::string> &transports) {
-    return !transports.empty() && std::all_of(transports.begin(), transports.end(), [](const std::string &name) {
-        return name.rfind("tcp", 0) == 0;
-    });
+    return !transports.empty() &&
+           std::all_of(transports.begin(), transports.end(),
+                       [](const std::string &name) { return name.rfind("tcp", 0) == 0; });
 }
 
 /// `smallUs` and `largeUs` are what UCX expects of 64 bytes and of 1 MiB.
@@ -117,7 +117,8 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
     address_ = addresses.front();
     self_ = std::make_unique<UcxPeer>(
         workers_, agentName_,
-        PeerSettings{.addresses = std::move(addresses), .packs = true, .errorHandling = false, .closeForce = true});
+        PeerSettings{
+            .addresses = std::move(addresses), .packs = true, .errorHandling = false, .closeForce = true});
     NIXL_RETURN_IF_ERROR(inbox_->receiveFrom(*workers_.front()));
     capabilities_ = {{DRAM_SEG}, true, true, true};
     if (context_->knowsDeviceMemory())
@@ -408,7 +409,8 @@ UcxEngine::prepare(const TransferSpec &spec) {
     const auto makeShare = [&](const ShareWork &work, Connection &connection,
                                std::span<const Block> blocks) -> Result<std::unique_ptr<Share>> {
         if (packed)
-            return PackedShare::create(work, connection, blocks, *runs_[connection.worker().index()], mostPieces_);
+            return PackedShare::create(work, connection, blocks, *runs_[connection.worker().index()],
+                                       mostPieces_);
         return std::unique_ptr<Share>(new DirectShare(work, connection, blocks));
     };
     auto transfer = Transfer::create({agentName_, peer, loopback, inbox_.get(), onActivity_}, spec,

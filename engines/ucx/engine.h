@@ -77,9 +77,9 @@ private:
     // What arrives at the workers, which end before these.
     std::unique_ptr<Inbox> inbox_;
     RegionKeys keys_;
-    std::vector<std::unique_ptr<BlockServer>> servers_; ///< by worker
-    std::vector<std::unique_ptr<RunTable>> runs_;       ///< by worker
-    std::size_t mostPieces_ = kMessagePieces;           ///< of a message
+    std::vector<std::unique_ptr<BlockServer>> servers_;    ///< by worker
+    std::vector<std::unique_ptr<RunTable>> runs_;          ///< by worker
+    std::size_t mostPieces_ = kMessagePieces;              ///< of a message
     std::vector<std::unique_ptr<ProgressWorker>> workers_; ///< the last settings_.threads are dedicated
     std::string address_;                                  ///< of worker 0
     std::unique_ptr<UcxPeer> self_;

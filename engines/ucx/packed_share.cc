@@ -210,8 +210,8 @@ PackedShare::answered(const BlockAnswer &answer, std::string_view bytes) {
     const std::uint64_t expected = success && work_.operation == NIXL_READ ? slot.bytes : 0;
     if (!success || bytes.size() != expected) {
         if (error_.ok())
-            error_ = success ? Status::error(NIXL_ERR_MISMATCH, "'", connection_.peerName(), "' answers with ",
-                                             bytes.size(), " bytes instead of ", expected)
+            error_ = success ? Status::error(NIXL_ERR_MISMATCH, "'", connection_.peerName(),
+                                             "' answers with ", bytes.size(), " bytes instead of ", expected)
                              : refusal(answer);
         return;
     }
@@ -229,11 +229,12 @@ Status
 PackedShare::refusal(const BlockAnswer &answer) const {
     std::size_t piece = 0;
     std::size_t culprit = 0;
-    (void)plan_.visit(blocks_, answer.message, [&](std::size_t index, std::uint64_t, std::uint64_t) -> Status {
-        if (piece++ <= answer.piece)
-            culprit = index;
-        return {};
-    });
+    (void)plan_.visit(blocks_, answer.message,
+                      [&](std::size_t index, std::uint64_t, std::uint64_t) -> Status {
+                          if (piece++ <= answer.piece)
+                              culprit = index;
+                          return {};
+                      });
     const char *why = answer.code == NIXL_ERR_NOT_FOUND ? " is not registered any more" : " is refused there";
     return Status::error(answer.code == NIXL_ERR_NOT_FOUND ? NIXL_ERR_NOT_FOUND : NIXL_ERR_BACKEND, "block ",
                          culprit, " of this connection: the memory at ", Hex{blocks_[culprit].remote},

@@ -17,7 +17,8 @@ Transfer::create(TransferContext context, const TransferSpec &spec,
     const std::size_t each = (spec.blocks.size() + workers.size() - 1) / workers.size();
     for (std::size_t i = 0; i * each < spec.blocks.size(); ++i) {
         const auto blocks = spec.blocks.subspan(i * each, std::min(each, spec.blocks.size() - i * each));
-        auto share = makeShare(transfer->work_, transfer->context_.peer->connection(workers[i]->index()), blocks);
+        auto share =
+            makeShare(transfer->work_, transfer->context_.peer->connection(workers[i]->index()), blocks);
         if (!share.ok())
             return share.status();
         transfer->shares_.push_back(std::move(share).value());

@@ -27,8 +27,8 @@ struct TransferContext {
 };
 
 /// Makes the share of a transfer that goes through a worker.
-using ShareMaker = std::function<Result<std::unique_ptr<Share>>(
-    const ShareWork &work, Connection &connection, std::span<const Block> blocks)>;
+using ShareMaker = std::function<Result<std::unique_ptr<Share>>(const ShareWork &work, Connection &connection,
+                                                                std::span<const Block> blocks)>;
 
 /// The state machine of a request: idle, moving, notifying, ended.
 ///

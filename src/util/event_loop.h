@@ -79,7 +79,8 @@ private:
     };
 
     const ScopedFd epoll_;
-    const ScopedFd wake_; // eventfd: readable when something was posted, or a time comes earlier than expected
+    const ScopedFd
+        wake_; // eventfd: readable when something was posted, or a time comes earlier than expected
 
     Mutex driving_; // held by whoever runs handlers
     Pollers pollers_;
@@ -91,8 +92,8 @@ private:
     mutable Mutex mutex_;
     std::vector<std::function<void()>> posted_ NIXL_GUARDED_BY(mutex_);
 
-    // Of the driver alone, as the FromLoop functions. A token names one watch, so that an event of a descriptor
-    // that was forgotten meanwhile, and perhaps opened anew, reaches nobody.
+    // Of the driver alone, as the FromLoop functions. A token names one watch, so that an event of a
+    // descriptor that was forgotten meanwhile, and perhaps opened anew, reaches nobody.
     std::unordered_map<int, Watch> watches_;
     std::unordered_map<std::uint64_t, int> fdOfToken_;
     std::uint64_t nextToken_ = 1;

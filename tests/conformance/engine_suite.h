@@ -48,9 +48,9 @@ struct EngineTraits {
     nixl_b_params_t params;
     Options options;
     std::vector<MemoryTraits> memories{hostMemory()};
-    bool twoAgents = true;     ///< agents of one process reach each other
-    bool otherProcess = false; ///< agents of two processes of one host reach each other
-    bool checksTargets = true; ///< the target refuses accesses to memory that it has not registered
+    bool twoAgents = true;        ///< agents of one process reach each other
+    bool otherProcess = false;    ///< agents of two processes of one host reach each other
+    bool checksTargets = true;    ///< the target refuses accesses to memory that it has not registered
     std::size_t optionalInfo = 0; ///< bytes at the end of the connection info that peers need not understand
     NoticesEnds noticesEnds = NoticesEnds::kOfAll;
     /// A notification of a transfer leaves although the initiator makes no call after the post.

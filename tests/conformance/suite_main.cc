@@ -89,9 +89,15 @@ PrintTo(const PairTraits &traits, std::ostream *out) {
 
 /// Read by AddressSanitizer. A plugin brings libnixl.so, whose constants this program has too: by intent, not
 /// by mistake.
-extern "C" const char *
+extern "C" __attribute__((visibility("default"))) const char *
 __asan_default_options() {
     return "detect_odr_violation=0";
+}
+
+/// Read by LeakSanitizer. UCX loses its table of a peer's segments of shared memory when that peer ends.
+extern "C" __attribute__((visibility("default"))) const char *
+__lsan_default_suppressions() {
+    return "leak:uct_mm_ep_attach_remote_seg\n";
 }
 
 int

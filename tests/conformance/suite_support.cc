@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <thread>
 
-
 namespace nixl::conformance {
 
 namespace {

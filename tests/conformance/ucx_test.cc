@@ -10,8 +10,8 @@ namespace nixl::conformance {
 
 namespace {
 
-// ThreadSanitizer's wrapper of process_vm_readv takes the peer's addresses for its own.
-#if defined(__SANITIZE_THREAD__)
+// The sanitizers' wrapper of process_vm_readv takes the peer's addresses for its own.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define NIXL_SHARED_MEMORY "posix,sysv,self"
 #else
 #define NIXL_SHARED_MEMORY "posix,sysv,cma,self"

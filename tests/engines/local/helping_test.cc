@@ -3,9 +3,9 @@
 
 #include <pthread.h>
 
-#include "engines/local/transfer.h"
 #include "engines/local/host_copy.h"
 #include "engines/local/host_process.h"
+#include "engines/local/transfer.h"
 #include "pool_fixture.h"
 
 namespace nixl::local {

@@ -19,7 +19,8 @@ TEST(BlockMessage, RequestsAreReadAsTheyWereWritten) {
     const std::array pieces{MessagePiece{7, 0x1000, kMessageBytes - 1}, MessagePiece{~0ULL, ~0ULL, 1},
                             MessagePiece{8, 0, 0}};
     const std::string header = encoded({{0x1122334455667788, 3}, 42}, pieces);
-    EXPECT_EQ(header.substr(0, kRequestBytes), std::string("\x88\x77\x66\x55\x44\x33\x22\x11\3\0\0\0*\0\0\0", 16));
+    EXPECT_EQ(header.substr(0, kRequestBytes),
+              std::string("\x88\x77\x66\x55\x44\x33\x22\x11\3\0\0\0*\0\0\0", 16));
     const auto read = decodeRequest(header);
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(read.value().request.run.secret, 0x1122334455667788U);

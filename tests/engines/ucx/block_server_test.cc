@@ -108,7 +108,8 @@ private:
     onMessage(void *self, const void *header, std::size_t headerLength, void *data, std::size_t length,
               const ucp_am_recv_param_t *param) {
         static_cast<Stranger *>(self)->arrived_.push_back(
-            {{static_cast<const char *>(header), headerLength}, {static_cast<const char *>(data), length},
+            {{static_cast<const char *>(header), headerLength},
+             {static_cast<const char *>(data), length},
              (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0 ? param->reply_ep : nullptr});
         return UCS_OK;
     }
@@ -145,7 +146,8 @@ protected:
 
     /// Sends a request for pieces and returns the answer.
     BlockAnswer
-    ask(unsigned id, const std::vector<MessagePiece> &pieces, const std::string &bytes, std::string *got = nullptr) {
+    ask(unsigned id, const std::vector<MessagePiece> &pieces, const std::string &bytes,
+        std::string *got = nullptr) {
         if (endpoint_ == nullptr)
             endpoint_ = stranger_.connect(engine_->connectionInfo().value());
         std::string header(kRequestBytes + kPieceBytes * pieces.size(), '\0');
@@ -174,8 +176,10 @@ protected:
 };
 
 TEST_F(BlockServerTest, MovesPiecesInBothDirections) {
-    EXPECT_EQ(ask(kPutBlocks, {{key_, at(10), 3}, {key_, at(1000), 2}, {key_, at(memory_.size() - 1), 1}}, "abcdef").code,
-              NIXL_SUCCESS);
+    EXPECT_EQ(
+        ask(kPutBlocks, {{key_, at(10), 3}, {key_, at(1000), 2}, {key_, at(memory_.size() - 1), 1}}, "abcdef")
+            .code,
+        NIXL_SUCCESS);
     std::string expected(memory_.size(), 'm');
     expected.replace(10, 3, "abc").replace(1000, 2, "de").replace(expected.size() - 1, 1, "f");
     EXPECT_TRUE(memory_ == expected);
@@ -269,8 +273,9 @@ TEST_F(BlockServerTest, ForgedAnswersWriteNothing) {
     const Block block{at(100), 0x5000, 8, 0, 0};
     const LocalRegionRef local{region_.get(), 0};
     const RemoteRegionRef far{remote.get(), 0};
-    const TransferSpec spec{NIXL_READ, DRAM_SEG, DRAM_SEG, std::span(&block, 1), 8, std::span(&local, 1),
-                            std::span(&far, 1), "stranger", peer.get(), ""};
+    const TransferSpec spec{
+        NIXL_READ,  DRAM_SEG,   DRAM_SEG, std::span(&block, 1), 8, std::span(&local, 1), std::span(&far, 1),
+        "stranger", peer.get(), ""};
     for (const bool honest : {true, false}) {
         auto request = engine_->prepare(spec).value();
         ASSERT_EQ(request->post(std::nullopt).code, NIXL_IN_PROG);

@@ -11,9 +11,10 @@ namespace nixl {
 namespace {
 
 TEST(UcxCorpusTest, KeepsEveryPromise) {
-    const std::pair<const char *, void (*)(std::string_view)> targets[] = {
-        {"elf", fuzz::elf}, {"ucx_address", fuzz::ucxAddress}, {"ucx_key", fuzz::ucxKey},
-        {"ucx_blocks", fuzz::ucxBlocks}};
+    const std::pair<const char *, void (*)(std::string_view)> targets[] = {{"elf", fuzz::elf},
+                                                                           {"ucx_address", fuzz::ucxAddress},
+                                                                           {"ucx_key", fuzz::ucxKey},
+                                                                           {"ucx_blocks", fuzz::ucxBlocks}};
     for (const auto &[folder, target] : targets) {
         int files = 0;
         for (const auto &entry : std::filesystem::directory_iterator(

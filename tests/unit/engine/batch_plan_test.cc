@@ -46,14 +46,15 @@ TEST(BatchPlan, CutsOnlyWhereABatchIsFull) {
         }
         total += bytes;
         std::size_t visited = 0;
-        const Status status = plan.visit(blocks, batch, [&](std::size_t i, std::uint64_t from, std::uint64_t length) {
-            EXPECT_EQ(i, start.block + visited);
-            EXPECT_EQ(from, visited == 0 ? start.offset : 0);
-            EXPECT_LE(from + length, blocks[i].length);
-            bytes -= length;
-            ++visited;
-            return Status();
-        });
+        const Status status =
+            plan.visit(blocks, batch, [&](std::size_t i, std::uint64_t from, std::uint64_t length) {
+                EXPECT_EQ(i, start.block + visited);
+                EXPECT_EQ(from, visited == 0 ? start.offset : 0);
+                EXPECT_LE(from + length, blocks[i].length);
+                bytes -= length;
+                ++visited;
+                return Status();
+            });
         ASSERT_TRUE(status.ok());
         ASSERT_EQ(visited, pieces);
         ASSERT_EQ(bytes, 0U);

@@ -143,7 +143,8 @@ TEST(Worker, BlocksSignals) {
     EXPECT_EQ(sigismember(&own, SIGTERM), 0);
 }
 
-/// Posts `work` and drives, until it ran in a drive of this thread; the loop's own may be faster now and then.
+/// Posts `work` and drives, until it ran in a drive of this thread; the loop's own may be faster now and
+/// then.
 void
 runByDriving(EventLoop &loop, const std::function<void()> &work) {
     const auto limit = std::chrono::steady_clock::now() + 30s;
@@ -183,12 +184,14 @@ TEST(EventLoop, DriversAndTheThreadRunOneHandlerAtATime) {
     std::atomic<bool> overlap{false};
     int handled = 0; // of the loop: a second one at the same time would be a race
     loop->call([&] {
-        ASSERT_TRUE(loop->watchFromLoop(fd.get(), EPOLLIN, [&](std::uint32_t) {
-            overlap = overlap || ++inside > 1;
-            eventfd_t value;
-            handled += eventfd_read(fd.get(), &value) == 0 ? 1 : 0;
-            --inside;
-        }).ok());
+        ASSERT_TRUE(loop->watchFromLoop(fd.get(), EPOLLIN,
+                                        [&](std::uint32_t) {
+                                            overlap = overlap || ++inside > 1;
+                                            eventfd_t value;
+                                            handled += eventfd_read(fd.get(), &value) == 0 ? 1 : 0;
+                                            --inside;
+                                        })
+                        .ok());
     });
     constexpr int kDrivers = 3;
     constexpr int kEach = 2000;

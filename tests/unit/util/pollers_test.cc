@@ -27,15 +27,16 @@ TEST(Pollers, KeepAThreadAsideUntilTheyLeaveOrItIsStopped) {
     Pollers pollers;
     std::atomic<bool> stop{false};
     EXPECT_FALSE(pollers.stepAside(stop));
-    std::atomic<bool> aside{true};
+    std::atomic<bool> back{false};
     auto poll = std::make_unique<Pollers::Poll>(pollers);
-    std::thread left([&] {
-        EXPECT_TRUE(pollers.stepAside(stop));
-        aside = false;
+    std::thread thread([&] {
+        pollers.stepAside(stop);
+        back = true;
     });
-    EXPECT_TRUE(aside);
+    std::this_thread::sleep_for(20ms); // time to be wrong in
+    EXPECT_FALSE(back);
     poll.reset();
-    left.join();
+    thread.join();
 
     const Pollers::Poll stays(pollers);
     std::thread stopped([&] { pollers.stepAside(stop); });
