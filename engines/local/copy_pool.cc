@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -17,12 +18,12 @@ constexpr unsigned kMostByDefault = 8;
 constexpr std::size_t kWorthAThread = 2;
 
 /// A thread that wakes takes an idle core or waits for its share, but does not interrupt a running thread:
-/// that is most likely the one that posts, whose call would then last as long as the copies. Where it is not
-/// allowed, nothing is lost but that.
+/// that is most likely the one that posts, whose call would then last as long as the copies. Nor does it
+/// inherit a real-time policy from there. Where it is not allowed, nothing is lost but that.
 void
 interruptNobody() {
     const sched_param none{};
-    if (sched_getscheduler(0) == SCHED_OTHER)
+    if (sched_getscheduler(0) != SCHED_IDLE)
         (void)sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
@@ -48,8 +49,13 @@ CopyPool::stop() {
 void
 CopyPool::allowThreads(unsigned count) {
     const unsigned wanted = count != 0 ? count : std::clamp(usableCores() - 1, 1U, kMostByDefault);
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    const bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;
     const LockGuard lock(mutex_);
     allowed_ = std::max<std::size_t>(allowed_, wanted);
+    if (known)
+        CPU_OR(&cores_, &cores_, &cores);
 }
 
 void
@@ -79,7 +85,10 @@ CopyPool::callThread() {
     try {
         workers_.back()->start("nixl-copy", [this] { work(); });
     } catch (const std::system_error &) {
-        workers_.pop_back(); // the process may have no more threads: those that run do the work
+        // The process may have no more threads: those that run do the work, and the next job asks again if
+        // there are none.
+        workers_.pop_back();
+        allowed_ = std::max<std::size_t>(workers_.size(), 1);
     }
     return false;
 }
@@ -103,6 +112,12 @@ CopyPool::add(std::shared_ptr<CopyJob> job) {
 void
 CopyPool::work() {
     interruptNobody();
+    {
+        // Who starts a thread may be bound to a core, which the thread would inherit.
+        const LockGuard lock(mutex_);
+        if (CPU_COUNT(&cores_) > 0)
+            (void)sched_setaffinity(0, sizeof cores_, &cores_);
+    }
     for (;;) {
         std::shared_ptr<CopyJob> job;
         std::optional<CopyJob::Claim> claim;

@@ -1,6 +1,8 @@
 // The threads that copy for all LOCAL engines of a process.
 #pragma once
 
+#include <sched.h>
+
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -75,6 +77,7 @@ private:
     std::vector<std::unique_ptr<Worker>> workers_ NIXL_GUARDED_BY(mutex_);
     std::size_t idle_ NIXL_GUARDED_BY(mutex_) = 0;
     std::size_t allowed_ NIXL_GUARDED_BY(mutex_) = 1;
+    cpu_set_t cores_ NIXL_GUARDED_BY(mutex_){}; // for the threads: those of whoever made an engine
     bool stop_ NIXL_GUARDED_BY(mutex_) = false;
 };
 

@@ -147,6 +147,17 @@ LocalEngine::deregisterRegions(std::span<LocalRegion *const> regions) {
     return unended;
 }
 
+/// Nobody can be copying: their keys were never told.
+void
+LocalEngine::discardRegions(std::span<LocalRegion *const> regions) {
+    for (const LocalRegion *region : regions) {
+        const auto &own = static_cast<const OwnRegion &>(*region);
+        endpoint_->table.close(own.key);
+        endpoint_->table.recycle(own.key);
+        takeBack(own.lent);
+    }
+}
+
 /// Ends a registration's part in memory that is lent; peers unmap it with the last one.
 void
 LocalEngine::takeBack(std::uint64_t lent) {

@@ -58,7 +58,7 @@ ask(int maps, std::uint64_t address, std::span<char> name) {
 /// mapping does, or belong to a device.
 bool
 anonymous(int maps, const MappingQuery &mapping) {
-    if (mapping.inode == 0)
+    if (mapping.inode == 0 && mapping.major == 0 && mapping.minor == 0)
         return true;
     std::array<char, 64> name{};
     return ask(maps, mapping.start, name) && std::string_view(name.data()) == "/dev/zero (deleted)";

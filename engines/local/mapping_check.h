@@ -10,8 +10,10 @@
 namespace nixl::local {
 
 /// Answers as unreachableEnd() for many ranges. Where the kernel tells about mappings (PROCMAP_QUERY, Linux
-/// 6.11), it asks once per mapping instead of reading each range: anonymous memory that may be read can be
-/// reached everywhere. For one call of the program, which does not unmap meanwhile what it registers.
+/// 6.11), it asks once per mapping instead of reading each range: anonymous memory that may be read counts
+/// as reachable everywhere. So in a long list it does not notice single pages that are none (guard pages of
+/// MADV_GUARD_INSTALL, pages lost to hardware), which the copy then finds. For one call of the program, which
+/// does not unmap meanwhile what it registers.
 class MappingCheck {
 public:
     /// `ranges`: how many it will be asked for.

@@ -58,7 +58,12 @@ Progress
 LocalRequest::check() {
     if (guard_.inherited())
         return {NIXL_ERR_NOT_ALLOWED, "this process is a forked child; the request is its parent's"};
-    return transfer_->help();
+    return transfer_->progress();
+}
+
+std::shared_ptr<EngineWork>
+LocalRequest::work() {
+    return guard_.inherited() || !transfer_->wantsHelp() ? nullptr : transfer_;
 }
 
 bool

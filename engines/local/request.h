@@ -29,6 +29,7 @@ public:
 
     Progress post(const std::optional<std::string> &notification) override;
     Progress check() override;
+    std::shared_ptr<EngineWork> work() override;
     bool cancel(std::chrono::milliseconds patience) override;
 
 private:

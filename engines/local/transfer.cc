@@ -262,13 +262,15 @@ Transfer::progress() const {
     return {outcome_.code(), outcome_.message(), endTime_};
 }
 
-Progress
+bool
+Transfer::wantsHelp() const {
+    return !othersAtWork_.load(std::memory_order_relaxed);
+}
+
+void
 Transfer::help() {
-    if (othersAtWork_.load(std::memory_order_relaxed))
-        return {};
     if (const auto claimed = claim())
         run(claimed->batch);
-    return progress();
 }
 
 bool

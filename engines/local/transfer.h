@@ -43,7 +43,7 @@ Status deliverWithin(const Endpoint &from, Endpoint &to, std::string message);
 ///
 /// Without a message, or after an error, "telling" is left out. Done, failed and canceled can be started
 /// again.
-class Transfer : public CopyJob, public std::enable_shared_from_this<Transfer> {
+class Transfer : public CopyJob, public EngineWork, public std::enable_shared_from_this<Transfer> {
 public:
     /// Where the remote regions are mapped here; empty: they are not, or in this process anyway.
     using Mappings = std::span<const std::shared_ptr<const PeerMapping>>;
@@ -71,8 +71,11 @@ public:
 
     Progress progress() const;
 
-    /// Does a batch if one is left, then tells the state. Waits for nobody's batch.
-    Progress help();
+    /// Whether there may be a batch that nobody has taken.
+    bool wantsHelp() const;
+
+    /// Does a batch if one is left. Waits for nobody's batch.
+    void help() override;
 
     /// Claims no more and waits for the batches under way. True: terminal.
     bool cancel(std::chrono::milliseconds patience);

@@ -18,7 +18,8 @@ enum BlockMessageId : unsigned {
     kBlocksGot = 4, ///< answer, with the bytes
 };
 
-/// Bytes of blocks in one message. With its pieces it fits into a frame of 64 KiB, which every peer takes.
+/// What one message has at most. Bytes and pieces together fit into a frame of 64 KiB, which every peer
+/// takes.
 inline constexpr std::uint64_t kMessageBytes = 60 << 10;
 inline constexpr std::size_t kMessagePieces = 128;
 
@@ -51,6 +52,8 @@ struct BlockAnswer {
 inline constexpr std::size_t kRequestBytes = 16;
 inline constexpr std::size_t kPieceBytes = 24;
 inline constexpr std::size_t kAnswerBytes = 24;
+// UCX 1.22 damages its heap where it has to keep a header of more than 8 KiB.
+static_assert(kRequestBytes + kPieceBytes * kMessagePieces < (8 << 10));
 
 /// `header` has kRequestBytes + kPieceBytes * pieces.size() bytes.
 void encodeRequest(const BlockRequest &request, std::span<const MessagePiece> pieces, char *header);

@@ -1,29 +1,18 @@
 #include "engines/ucx/block_server.h"
 
-#include <optional>
+#include <utility>
 
+#include "engines/ucx/context.h"
 #include "util/log.h"
 
 namespace nixl::ucx {
 
 namespace {
 
-/// Answers with bytes that may wait in a worker for peers to take them. Peers of ours keep to windows, so
-/// only one that does not gets here.
-constexpr std::size_t kMostSendings = 64 << 10;
-
-/// What arrived, if it can be answered.
-std::optional<ReceivedRequest>
-accept(const void *header, std::size_t length, const ucp_am_recv_param_t *param) {
-    if ((param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0)
-        return std::nullopt;
-    auto request = decodeRequest({static_cast<const char *>(header), length});
-    if (!request.ok()) {
-        NIXL_LOG(kWarn, "UCX: a message is dropped: ", request.status().message());
-        return std::nullopt;
-    }
-    return request.value();
-}
+/// Answers that may wait for one endpoint: twice what a peer of ours asks for at a time.
+constexpr std::size_t kMostWaiting = 256;
+/// Of those that are done, so many are kept for the next.
+constexpr std::size_t kMostIdle = 256;
 
 BlockAnswer
 refuse(const BlockRequest &request, nixl_status_t code, std::size_t piece) {
@@ -59,19 +48,42 @@ BlockServer::receive() {
     return worker_.receive(kGetBlocks, onGet, this);
 }
 
+/// What arrived, if it is to be answered.
+std::optional<ReceivedRequest>
+BlockServer::accept(std::string_view header, const ucp_am_recv_param_t &param) {
+    if ((param.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0)
+        return std::nullopt;
+    const auto waiting = waiting_.find(param.reply_ep);
+    if (waiting != waiting_.end() && waiting->second >= kMostWaiting) {
+        if (!std::exchange(dropping_, true))
+            NIXL_LOG(kWarn,
+                     "UCX: a peer asks for blocks and does not take the answers; its requests are "
+                     "dropped while ",
+                     kMostWaiting, " wait for it");
+        return std::nullopt;
+    }
+    auto request = decodeRequest(header);
+    if (!request.ok()) {
+        NIXL_LOG(kWarn, "UCX: a message is dropped: ", request.status().message());
+        return std::nullopt;
+    }
+    return request.value();
+}
+
 ucs_status_t
 BlockServer::onPut(void *argument, const void *header, std::size_t headerLength, void *data,
                    std::size_t length, const ucp_am_recv_param_t *param) {
     auto *server = static_cast<BlockServer *>(argument);
     if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
         return UCS_ERR_UNSUPPORTED;
-    const auto received = accept(header, headerLength, param);
+    const std::string_view text(static_cast<const char *>(header), headerLength);
+    const auto received = server->accept(text, *param);
     if (!received)
         return UCS_OK;
-    const std::string_view text(static_cast<const char *>(header), headerLength);
-    server->answer(param->reply_ep, received->bytes == length
-                                        ? server->copyIn(*received, text, static_cast<const char *>(data))
-                                        : refuse(received->request, NIXL_ERR_MISMATCH, 0));
+    const BlockAnswer answer = received->bytes == length
+                                   ? server->copyIn(*received, text, static_cast<const char *>(data))
+                                   : refuse(received->request, NIXL_ERR_MISMATCH, 0);
+    server->send(kBlocksPut, answer, server->newSending(param->reply_ep));
     return UCS_OK;
 }
 
@@ -95,22 +107,15 @@ BlockServer::onGet(void *argument, const void *header, std::size_t headerLength,
     auto *server = static_cast<BlockServer *>(argument);
     if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
         return UCS_ERR_UNSUPPORTED;
-    const auto received = accept(header, headerLength, param);
+    const std::string_view text(static_cast<const char *>(header), headerLength);
+    const auto received = server->accept(text, *param);
     if (!received)
         return UCS_OK;
-    Sending *sending = server->idleSending();
-    if (sending == nullptr) {
-        server->answer(param->reply_ep, refuse(received->request, NIXL_ERR_NOT_ALLOWED, 0));
-        return UCS_OK;
-    }
-    const std::string_view text(static_cast<const char *>(header), headerLength);
-    const BlockAnswer answer = server->collect(*received, text, *sending);
-    if (answer.code == NIXL_SUCCESS) {
-        server->send(param->reply_ep, answer, *sending);
-    } else {
-        server->recycle(*sending);
-        server->answer(param->reply_ep, answer);
-    }
+    Sending &sending = server->newSending(param->reply_ep);
+    const BlockAnswer answer = server->collect(*received, text, sending);
+    if (answer.code != NIXL_SUCCESS)
+        letGo(sending);
+    server->send(kBlocksGot, answer, sending);
     return UCS_OK;
 }
 
@@ -133,20 +138,21 @@ BlockServer::collect(const ReceivedRequest &received, std::string_view header, S
     return {received.request.run, received.request.message, NIXL_SUCCESS, 0};
 }
 
-void
-BlockServer::answer(ucp_ep_h endpoint, const BlockAnswer &answer) const {
-    char header[kAnswerBytes];
-    encodeAnswer(answer, header);
-    ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    param.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_COPY_HEADER;
-    void *request = worker_.api().am_send_nbx(endpoint, kBlocksPut, header, kAnswerBytes, nullptr, 0, &param);
-    if (UCS_PTR_IS_PTR(request))
-        worker_.api().request_free(request); // once it is done
+BlockServer::Sending &
+BlockServer::newSending(ucp_ep_h endpoint) {
+    if (idle_.empty())
+        sendings_.emplace_front();
+    else
+        sendings_.splice(sendings_.begin(), idle_, idle_.begin());
+    Sending &sending = sendings_.front();
+    sending.self = sendings_.begin();
+    sending.server = this;
+    sending.endpoint = endpoint;
+    return sending;
 }
 
 void
-BlockServer::send(ucp_ep_h endpoint, const BlockAnswer &answer, Sending &sending) {
+BlockServer::send(unsigned id, const BlockAnswer &answer, Sending &sending) {
     encodeAnswer(answer, sending.header);
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
@@ -155,40 +161,47 @@ BlockServer::send(ucp_ep_h endpoint, const BlockAnswer &answer, Sending &sending
     param.user_data = &sending;
     param.flags = UCP_AM_SEND_FLAG_EAGER;
     param.datatype = ucp_dt_make_iov();
-    void *request = worker_.api().am_send_nbx(endpoint, kBlocksGot, sending.header, kAnswerBytes,
+    void *request = worker_.api().am_send_nbx(sending.endpoint, id, sending.header, kAnswerBytes,
                                               sending.pieces.data(), sending.pieces.size(), &param);
-    if (!UCS_PTR_IS_PTR(request))
-        recycle(sending); // sent, or the peer is gone
+    if (UCS_PTR_IS_PTR(request)) {
+        ++waiting_[sending.endpoint];
+        return;
+    }
+    if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_OK && !meansDisconnected(status))
+        NIXL_LOG(kError, "UCX: a peer waits for an answer that cannot be sent: ",
+                 worker_.api().status_string(status));
+    recycle(sending);
 }
 
 void
 BlockServer::onSent(void *request, ucs_status_t, void *argument) {
     auto *sending = static_cast<Sending *>(argument);
-    sending->server->worker_.api().request_free(request);
-    sending->server->recycle(*sending);
-}
-
-BlockServer::Sending *
-BlockServer::idleSending() {
-    if (idle_.empty()) {
-        if (sendings_.size() == kMostSendings)
-            return nullptr;
-        sendings_.push_back(std::make_unique<Sending>());
-        sendings_.back()->server = this;
-        return sendings_.back().get();
+    BlockServer *server = sending->server;
+    const auto waiting = server->waiting_.find(sending->endpoint);
+    if (--waiting->second == 0) {
+        server->waiting_.erase(waiting);
+        server->dropping_ = false;
     }
-    Sending *sending = idle_.back();
-    idle_.pop_back();
-    return sending;
+    server->worker_.api().request_free(request);
+    server->recycle(*sending);
 }
 
+/// What is not sent after all, or was, is not read any more.
 void
-BlockServer::recycle(Sending &sending) {
+BlockServer::letGo(Sending &sending) {
     for (const auto &memory : sending.memory)
         memory->sends.fetch_sub(1, std::memory_order_release);
     sending.memory.clear();
     sending.pieces.clear();
-    idle_.push_back(&sending);
+}
+
+void
+BlockServer::recycle(Sending &sending) {
+    letGo(sending);
+    if (idle_.size() < kMostIdle)
+        idle_.splice(idle_.begin(), sendings_, sending.self);
+    else
+        sendings_.erase(sending.self);
 }
 
 } // namespace nixl::ucx

@@ -2,7 +2,11 @@
 // ask for.
 #pragma once
 
+#include <list>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "engines/ucx/block_message.h"
@@ -13,7 +17,8 @@ namespace nixl::ucx {
 
 /// One per worker. Everything that arrives is a stranger's: keys and bounds are checked for every piece.
 ///
-/// Answers are sent from within the handler, the only moment at which UCX vouches for the endpoint.
+/// Answers are posted from within the handler, the only moment at which UCX vouches for the endpoint. What an
+/// endpoint does not take waits in UCX; how much may, is bounded.
 class BlockServer {
 public:
     BlockServer(ProgressWorker &worker, const RegionKeys &keys) : worker_(worker), keys_(keys) {}
@@ -22,12 +27,14 @@ public:
     Status receive();
 
 private:
-    /// Bytes of ours on their way to a peer.
+    /// An answer on its way to a peer.
     struct Sending {
         BlockServer *server;
+        ucp_ep_h endpoint;
         std::vector<ucp_dt_iov_t> pieces;
         std::vector<std::shared_ptr<OpenMemory>> memory;
         char header[kAnswerBytes];
+        std::list<Sending>::iterator self;
     };
 
     static ucs_status_t onPut(void *server, const void *header, std::size_t headerLength, void *data,
@@ -36,18 +43,21 @@ private:
                               std::size_t length, const ucp_am_recv_param_t *param);
     static void onSent(void *request, ucs_status_t status, void *sending);
 
+    std::optional<ReceivedRequest> accept(std::string_view header, const ucp_am_recv_param_t &param);
     BlockAnswer copyIn(const ReceivedRequest &request, std::string_view header, const char *bytes) const;
     BlockAnswer collect(const ReceivedRequest &request, std::string_view header, Sending &sending) const;
-    void answer(ucp_ep_h endpoint, const BlockAnswer &answer) const;
-    void send(ucp_ep_h endpoint, const BlockAnswer &answer, Sending &sending);
-    Sending *idleSending();
+    Sending &newSending(ucp_ep_h endpoint);
+    void send(unsigned id, const BlockAnswer &answer, Sending &sending);
+    static void letGo(Sending &sending);
     void recycle(Sending &sending);
 
     ProgressWorker &worker_;
     const RegionKeys &keys_;
     // Under the worker's lock.
-    std::vector<std::unique_ptr<Sending>> sendings_;
-    std::vector<Sending *> idle_;
+    std::list<Sending> sendings_; ///< on their way
+    std::list<Sending> idle_;
+    std::unordered_map<ucp_ep_h, std::size_t> waiting_; ///< answers that an endpoint has not taken yet
+    bool dropping_ = false;                             ///< requests, which was said
 };
 
 } // namespace nixl::ucx

@@ -80,6 +80,9 @@ public:
     /// opening stands.
     std::optional<double> expectedUs(std::size_t bytes) const;
 
+    /// Messages about packed blocks that wait for their answers.
+    std::size_t packedUnderWay = 0;
+
     /// Bytes of messages that UCX has not taken over yet. Any thread.
     std::atomic<std::uint64_t> pendingBytes{0};
 

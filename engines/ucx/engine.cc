@@ -210,19 +210,42 @@ UcxEngine::registerRegions(std::span<const nixlBlobDesc> descs, nixl_mem_t memor
     return OwnRegion::create(*context_, keys_, descs, memory, out);
 }
 
-/// What UCX still sends of it goes out while the worker is driven, unless the peer has stopped to read.
 Status
 UcxEngine::deregisterRegion(LocalRegion &region) {
-    auto &own = static_cast<OwnRegion &>(region);
+    LocalRegion *const one = &region;
+    auto unended = deregisterRegions({&one, 1});
+    return unended.empty() ? Status() : std::move(unended.front().reason);
+}
+
+/// What UCX still sends of them goes out while the workers are driven, unless a peer has stopped to read. All
+/// are closed before the wait, which is one for all.
+std::vector<Engine::Unended>
+UcxEngine::deregisterRegions(std::span<LocalRegion *const> regions) {
+    const auto quiet = [](LocalRegion *region) { return static_cast<OwnRegion *>(region)->close(); };
     const auto limit = std::chrono::steady_clock::now() + kAnswerTimeout;
-    while (!own.close()) {
-        if (std::chrono::steady_clock::now() > limit)
-            return Status::error(NIXL_ERR_BACKEND, "peers were promised bytes of the memory and do not take "
-                                                   "them; it takes no new transfers");
+    std::vector<bool> ended(regions.size());
+    const auto closeAll = [&] {
+        std::size_t open = 0;
+        for (std::size_t i = 0; i < regions.size(); ++i) {
+            ended[i] = ended[i] || quiet(regions[i]);
+            open += ended[i] ? 0 : 1;
+        }
+        return open == 0;
+    };
+    while (!closeAll() && std::chrono::steady_clock::now() < limit) {
         driveAll();
         std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
-    return own.unmap();
+    std::vector<Unended> unended;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        Status status = ended[i]
+                            ? static_cast<OwnRegion *>(regions[i])->unmap()
+                            : Status(NIXL_ERR_BACKEND, "peers were promised bytes of the memory and do not "
+                                                       "take them; it takes no new transfers");
+        if (!status.ok())
+            unended.push_back({i, std::move(status)});
+    }
+    return unended;
 }
 
 Result<std::string>

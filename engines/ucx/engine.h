@@ -34,6 +34,7 @@ public:
     Status registerRegions(std::span<const nixlBlobDesc> descs, nixl_mem_t memory,
                            std::vector<std::unique_ptr<LocalRegion>> &out) override;
     Status deregisterRegion(LocalRegion &region) override;
+    std::vector<Unended> deregisterRegions(std::span<LocalRegion *const> regions) override;
     Result<std::string> publicData(const LocalRegion &region) const override;
     Result<std::unique_ptr<RemoteRegion>> loopbackRegion(LocalRegion &region, const nixlBlobDesc &desc,
                                                          nixl_mem_t memory) override;

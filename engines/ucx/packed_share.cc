@@ -9,8 +9,10 @@ namespace nixl::ucx {
 
 namespace {
 
-/// Messages that a share has on their way or unanswered: it bounds what the target has to send.
+/// Messages that a share, and all shares of a connection, have on their way or unanswered. The second bounds
+/// what the target has to send; it drops the requests of a peer that goes far beyond (block_server.cc).
 constexpr std::size_t kWindow = 32;
+constexpr std::size_t kConnectionWindow = 128;
 
 } // namespace
 
@@ -23,18 +25,21 @@ RunTable::receive() {
 
 std::uint32_t
 RunTable::enter(PackedShare &share) {
-    const auto free = std::find(shares_.begin(), shares_.end(), nullptr);
-    const auto place = static_cast<std::uint32_t>(free - shares_.begin());
-    if (free == shares_.end())
+    if (freePlaces_.empty()) {
         shares_.push_back(&share);
-    else
-        *free = &share;
+        freePlaces_.reserve(shares_.size());
+        return static_cast<std::uint32_t>(shares_.size() - 1);
+    }
+    const std::uint32_t place = freePlaces_.back();
+    freePlaces_.pop_back();
+    shares_[place] = &share;
     return place;
 }
 
 void
 RunTable::leave(std::uint32_t place) {
     shares_[place] = nullptr;
+    freePlaces_.push_back(place);
 }
 
 MessageSlot &
@@ -68,8 +73,7 @@ RunTable::onAnswer(void *table, const void *header, std::size_t headerLength, vo
         return UCS_OK;
     }
     const RunId run = answer.value().run;
-    if (run.place < shares.size() && shares[run.place] != nullptr && shares[run.place]->running_ &&
-        shares[run.place]->secret_ == run.secret)
+    if (run.place < shares.size() && shares[run.place] != nullptr && shares[run.place]->secret_ == run.secret)
         shares[run.place]->answered(answer.value(), {static_cast<const char *>(data), length});
     return UCS_OK;
 }
@@ -86,12 +90,7 @@ PackedShare::create(const ShareWork &work, Connection &connection, std::span<con
 PackedShare::PackedShare(const ShareWork &work, Connection &connection, std::span<const Block> blocks,
                          RunTable &runs, BatchPlan plan)
     : Share(work, connection, blocks), runs_(runs), plan_(std::move(plan)),
-      place_(connection.worker().locked([this] { return runs_.enter(*this); })),
       window_(std::min(kWindow, plan_.count())), secret_(randomKey()) {}
-
-PackedShare::~PackedShare() {
-    connection_.worker().locked([this] { runs_.leave(place_); });
-}
 
 /// Another run has another secret, so that late answers of the last one find nobody. Only this peer knows
 /// the numbers, of which it may answer any.
@@ -100,6 +99,7 @@ PackedShare::reset() {
     ++secret_;
     next_ = 0;
     unanswered_ = 0;
+    place_ = runs_.enter(*this);
     running_ = true;
 }
 
@@ -108,7 +108,8 @@ PackedShare::feed() {
     // The connection may break while only answers are missing, of which no request of UCX tells.
     if (running_ && error_.ok())
         canPost();
-    while (error_.ok() && !stopped_ && next_ < plan_.count() && window_[next_ % window_.size()] == nullptr)
+    while (error_.ok() && !stopped_ && next_ < plan_.count() && window_[next_ % window_.size()] == nullptr &&
+           connection_.packedUnderWay < kConnectionWindow)
         postNext();
     moved_ = error_.ok() && next_ == plan_.count() && unanswered_ == 0;
     if (running_ && (moved_ || stopped_ || !error_.ok()))
@@ -119,6 +120,8 @@ PackedShare::feed() {
 void
 PackedShare::endRun() {
     running_ = false;
+    runs_.leave(place_);
+    connection_.packedUnderWay -= unanswered_;
     for (MessageSlot *slot : window_) {
         if (slot == nullptr)
             continue;
@@ -146,6 +149,7 @@ PackedShare::postNext() {
     describe(slot);
     slot.unanswered = slot.sending = true;
     ++unanswered_;
+    ++connection_.packedUnderWay;
     ++underWay_; // before the post: it may call back
     if (!underWay(post(slot))) {
         slot.sending = false;
@@ -222,6 +226,7 @@ PackedShare::answered(const BlockAnswer &answer, std::string_view bytes) {
     }
     slot.unanswered = false;
     --unanswered_;
+    --connection_.packedUnderWay;
     settle(slot);
 }
 

@@ -26,8 +26,8 @@ struct MessageSlot {
     std::array<char, kRequestBytes + kPieceBytes * kMessagePieces> header;
 };
 
-/// The packed shares of a worker, for answers to find them, and the slots that they use in turns. Under the
-/// worker's lock, but for receive().
+/// The packed shares of a worker that run, for answers to find them, and the slots that they use in turns.
+/// Under the worker's lock, but for receive().
 class RunTable {
 public:
     explicit RunTable(ProgressWorker &worker) : worker_(worker) {}
@@ -47,6 +47,7 @@ private:
 
     ProgressWorker &worker_;
     std::vector<PackedShare *> shares_; ///< by place; nullptr: free
+    std::vector<std::uint32_t> freePlaces_;
     std::vector<std::unique_ptr<MessageSlot>> slots_;
     std::vector<MessageSlot *> idleSlots_;
 };
@@ -58,8 +59,6 @@ public:
     static Result<std::unique_ptr<Share>> create(const ShareWork &work, Connection &connection,
                                                  std::span<const Block> blocks, RunTable &runs,
                                                  std::size_t mostPieces);
-    ~PackedShare() override;
-
     void feed() override;
 
     bool
@@ -85,11 +84,11 @@ private:
 
     RunTable &runs_;
     const BatchPlan plan_;
-    const std::uint32_t place_;
 
     // Under the worker's lock while it runs.
     std::vector<MessageSlot *> window_; ///< of message m: at m modulo their number; nullptr: none
     std::uint64_t secret_;
+    std::uint32_t place_ = 0;    ///< in the table, while running_
     std::size_t next_ = 0;       ///< message to send
     std::size_t unanswered_ = 0; ///< messages
     bool running_ = false;       ///< answers are taken

@@ -29,11 +29,11 @@ pagesAround(std::uint64_t first, std::uint64_t last) {
 }
 
 /// Whether every page of a range is mapped. Nothing is written: what MS_ASYNC once started, kernels do by
-/// themselves, and only look whether the range is there.
+/// themselves, and only look whether the range is there. Where the call is forbidden, UCX judges.
 bool
 mapped(std::uint64_t first, std::uint64_t last) {
     const Pages pages = pagesAround(first, last);
-    return ::msync(reinterpret_cast<void *>(pages.begin), pages.bytes, MS_ASYNC) == 0;
+    return ::msync(reinterpret_cast<void *>(pages.begin), pages.bytes, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
 /// Whether everything from the first range to the end of the last is mapped, which is asked only where the

@@ -36,7 +36,9 @@ def array_shape(value: Any) -> tuple[int, ...] | None:
         return None
     # Asked of the class, since the attribute itself makes a dictionary.
     if hasattr(type(value), "__array_interface__"):
-        return tuple(value.shape)
+        shape = getattr(value, "shape", None)
+        if shape is not None:
+            return tuple(shape)
     try:
         with memoryview(value) as view:
             return view.shape

@@ -93,7 +93,7 @@ registerAll(const EnginePtr &engine, const nixl_reg_dlist_t &descs) {
     };
     if (const Status status = engine->impl().registerRegions(ranges, descs.getType(), regions);
         !status.ok()) {
-        (void)engine->impl().deregisterRegions(pointersTo(regions));
+        engine->impl().discardRegions(pointersTo(regions));
         return refuse(regions.size(), status);
     }
     std::vector<LocalEntryPtr> entries;
@@ -114,7 +114,7 @@ registerAll(const EnginePtr &engine, const nixl_reg_dlist_t &descs) {
             entry->loopback.reset();
             all.push_back(entry->region.get());
         }
-        (void)engine->impl().deregisterRegions(all);
+        engine->impl().discardRegions(all);
         return refuse(i, status);
     }
     return entries;

@@ -124,6 +124,10 @@ Status
 Peers::prepareRegions(MetadataBlob &blob, const EngineList &engines, Update &update) const {
     const bool keyed = blob.extension && !blob.extension->keys.empty();
     std::size_t number = 0; // of the descriptor among all descriptors of the blob
+    std::size_t most = update.regions.size();
+    for (const MetadataSection &section : blob.sections)
+        most += static_cast<std::size_t>(section.descs.descCount());
+    update.regions.reserve(most);
     for (MetadataSection &section : blob.sections) {
         const EnginePtr engine = findEngine(engines, section.backend);
         const nixl_mem_t memory = section.descs.getType();
@@ -138,7 +142,6 @@ Peers::prepareRegions(MetadataBlob &blob, const EngineList &engines, Update &upd
         const PeerState::Section *known = update.base() ? update.base()->find(engine.get(), memory) : nullptr;
         const bool distinct = inOrder(section.descs);
         std::map<nixlBasicDesc, const std::string *> seen;
-        update.regions.reserve(update.regions.size() + static_cast<std::size_t>(section.descs.descCount()));
         for (nixlBlobDesc &desc : section.descs) {
             const std::uint64_t key = keyed ? blob.extension->keys[number] : 0;
             ++number;

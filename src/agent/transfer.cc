@@ -134,6 +134,16 @@ nixlXferReqH::post(const std::optional<std::optional<std::string>> &change) {
 
 RequestState
 nixlXferReqH::status() {
+    std::shared_ptr<nixl::EngineWork> work;
+    {
+        LockGuard lock(mutex_);
+        RequestState state = state_.code == NIXL_IN_PROG ? poll() : tell();
+        if (state.code == NIXL_IN_PROG)
+            work = request_->work();
+        if (!work)
+            return state;
+    }
+    work->help(); // without the lock: others can cancel and release meanwhile
     LockGuard lock(mutex_);
     return state_.code == NIXL_IN_PROG ? poll() : tell();
 }

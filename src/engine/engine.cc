@@ -33,6 +33,11 @@ Engine::deregisterRegions(std::span<LocalRegion *const> regions) {
     return unended;
 }
 
+void
+Engine::discardRegions(std::span<LocalRegion *const> regions) {
+    (void)deregisterRegions(regions);
+}
+
 Result<std::string>
 Engine::publicData(const LocalRegion &) const {
     return unsupported("remote memory");

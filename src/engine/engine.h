@@ -178,6 +178,17 @@ struct Progress {
     }
 };
 
+/// Work of a transfer that is in progress. Thread-safe; usable beyond the request's end, which it does not
+/// disturb.
+class EngineWork {
+public:
+    virtual ~EngineWork() = default;
+
+    /// Does some tens of microseconds of it, if any is left that nobody does. Waits for no other thread of
+    /// the library; but a copy takes as long as the memory lets it.
+    virtual void help() = 0;
+};
+
 /// An engine's side of a request. The core calls its methods one at a time.
 class EngineRequest {
 public:
@@ -201,6 +212,13 @@ public:
 
     /// Where it stands. Never blocks.
     virtual Progress check() = 0;
+
+    /// What the caller of check() can do itself, whose transfer is in progress. It helps without a lock that
+    /// ending the request needs. nullptr: nothing.
+    virtual std::shared_ptr<EngineWork>
+    work() {
+        return nullptr;
+    }
 
     /// Stops feeding the transfer and waits, at most `patience`, until local memory is quiet. True if it is:
     /// check() is then terminal, NIXL_ERR_CANCELED unless it had ended otherwise before.
@@ -251,6 +269,10 @@ public:
     /// deregisterRegion() for each of `regions`, whatever comes of the others; an engine that has to wait can
     /// do so once for all. The default goes one by one.
     virtual std::vector<Unended> deregisterRegions(std::span<LocalRegion *const> regions);
+
+    /// Ends regions that nobody was told of, for a list that cannot be registered as a whole. Waits for
+    /// nobody.
+    virtual void discardRegions(std::span<LocalRegion *const> regions);
 
     /// The bytes a peer's loadRegion needs. Only if capabilities().remote.
     virtual Result<std::string> publicData(const LocalRegion &region) const;

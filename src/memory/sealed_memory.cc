@@ -198,6 +198,11 @@ SealedMemory::adopt(int fd, std::uint64_t address, std::size_t bytes) {
         return refuse("the mapping ends at ", Hex{line->end});
     if (std::string_view(line->access).substr(0, 2) != "rw" || line->access[3] != 's')
         return refuse("it is mapped as ", line->access, ", not shared for reading and writing");
+    const std::uint64_t offset = line->offset + (address - line->start);
+    const std::uint64_t size =
+        (static_cast<std::uint64_t>(status.st_size) + pageBytes - 1) / pageBytes * pageBytes;
+    if (offset > size || bytes > size - offset)
+        return refuse("the memfd has ", status.st_size, " bytes, and the memory goes on behind them");
     std::shared_ptr<SealedMemory> memory(new SealedMemory);
     memory->fd_ = ScopedFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!memory->fd_.valid())
@@ -206,7 +211,7 @@ SealedMemory::adopt(int fd, std::uint64_t address, std::size_t bytes) {
     memory->address_ = address;
     memory->bytes_ = bytes;
     memory->mappedBytes_ = bytes;
-    memory->offset_ = line->offset + (address - line->start);
+    memory->offset_ = offset;
     NIXL_RETURN_IF_ERROR(memory->enter(memory));
     return std::shared_ptr<const SealedMemory>(std::move(memory));
 }

@@ -8,8 +8,8 @@
 
 namespace nixl {
 
-/// Threads of the program that do the work of one of ours when they ask for its result, and whether they do
-/// it so often that ours need not: a thread that is woken beside a poller fights with it for a lock, and on a
+/// Threads of the program that do the work of one of ours when they ask for its result, and whether they
+/// spin, so that ours need not: a thread that is woken beside a poller fights with it for a lock, and on a
 /// full machine takes the core from somebody.
 ///
 /// If nobody polls any more, the thread goes on within kLongest.
@@ -22,6 +22,7 @@ public:
     public:
         explicit Poll(Pollers &pollers) : pollers_(pollers) {
             pollers_.inside_.fetch_add(1, std::memory_order_relaxed);
+            pollers_.count();
         }
 
         ~Poll() {
@@ -36,13 +37,12 @@ public:
         Pollers &pollers_;
     };
 
-    /// Whether somebody polls now or did just now.
+    /// Whether somebody spins.
     bool
     present() const {
-        if (inside_.load(std::memory_order_acquire) > 0)
-            return true;
-        const Clock::rep last = last_.load(std::memory_order_relaxed);
-        return last != 0 && Clock::now().time_since_epoch() - Clock::duration(last) < kRecent;
+        if (close_.load(std::memory_order_relaxed) < kSpinning)
+            return false;
+        return inside_.load(std::memory_order_acquire) > 0 || sinceLast() < kRecent;
     }
 
     /// For the thread that pollers do the work of: sleeps while they are present. True if it slept.
@@ -58,11 +58,28 @@ public:
     }
 
 private:
+    /// So many polls, each so soon after the one before, are somebody who spins; one that sleeps or does
+    /// other work between its polls counts on the thread.
+    static constexpr int kSpinning = 8;
+    static constexpr std::chrono::microseconds kClose{20};
     static constexpr std::chrono::microseconds kRecent{50};
     static constexpr std::chrono::microseconds kShortest{100};
     static constexpr std::chrono::microseconds kLongest{1000};
 
+    Clock::duration
+    sinceLast() const {
+        return Clock::now().time_since_epoch() - Clock::duration(last_.load(std::memory_order_relaxed));
+    }
+
+    void
+    count() {
+        const bool close = sinceLast() < kClose;
+        const int before = close_.load(std::memory_order_relaxed);
+        close_.store(close ? std::min(before + 1, kSpinning) : 0, std::memory_order_relaxed);
+    }
+
     std::atomic<int> inside_{0};
+    std::atomic<int> close_{0}; ///< polls in a row; with several pollers at a time only about that
     std::atomic<Clock::rep> last_{0};
 };
 

@@ -151,6 +151,23 @@ public:
         return transfer_->check();
     }
 
+    std::shared_ptr<EngineWork>
+    work() override {
+        struct Work : EngineWork {
+            explicit Work(std::function<void()> body) : body_(std::move(body)) {}
+
+            void
+            help() override {
+                body_();
+            }
+
+            std::function<void()> body_;
+        };
+
+        const FakeScript script = core_->settings->script();
+        return script.help ? std::make_shared<Work>(script.help) : nullptr;
+    }
+
     bool
     cancel(std::chrono::milliseconds) override {
         core_->settings->record(core_->agent, "cancel", "");

@@ -1,6 +1,8 @@
 // The threads that copy: turns, how many of them, and what adding work costs.
 #include "engines/local/copy_pool.h"
 
+#include <sched.h>
+
 #include <array>
 #include <atomic>
 #include <latch>
@@ -51,6 +53,34 @@ TEST(CopyPoolTest, JobsTakeTurns) {
     }
     all.wait();
     EXPECT_EQ(order, "a0 b0 a1 b1 a2 b2 ");
+}
+
+TEST(CopyPoolTest, ThreadsAreNotBoundToTheCoreOfWhoStartsThem) {
+    cpu_set_t all;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2)
+        GTEST_SKIP() << "one core only";
+    CopyPool pool;
+    pool.allowThreads(1);
+    cpu_set_t seen;
+    CPU_ZERO(&seen);
+    std::latch done(1);
+    std::thread poster([&] {
+        int first = 0;
+        while (!CPU_ISSET(first, &all))
+            ++first;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(first, &one);
+        ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+        ASSERT_TRUE(pool.add(std::make_shared<FunctionJob>(1, [&](std::size_t) {
+            sched_getaffinity(0, sizeof seen, &seen);
+            done.count_down();
+        })));
+    });
+    poster.join();
+    done.wait();
+    EXPECT_TRUE(CPU_EQUAL(&seen, &all));
 }
 
 TEST(CopyPoolTest, AJobThatWaitsIsAddedOnce) {

@@ -195,6 +195,12 @@ public:
 
     Progress
     check() {
+        // As the core does.
+        const Progress progress = request_->check();
+        const auto work = progress.code == NIXL_IN_PROG ? request_->work() : nullptr;
+        if (!work)
+            return progress;
+        work->help();
         return request_->check();
     }
 

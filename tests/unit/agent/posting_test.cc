@@ -56,6 +56,35 @@ TEST_F(Posting, ASecondPostWhileTheFirstRuns) {
     EXPECT_OK(a->releaseXferReq(request));
 }
 
+TEST_F(Posting, WhoeverHelpsKeepsNobodyFromReleasing) {
+    start(FakeCompletion::kHeld);
+    for (const bool deregister : {false, true}) {
+        nixlXferReqH *request = simpleRequest();
+        std::promise<void> entered, leave;
+        std::atomic<int> helped{0};
+        script([&](FakeScript &s) {
+            s.help = [&] {
+                if (helped++ > 0)
+                    return;
+                entered.set_value();
+                leave.get_future().wait();
+            };
+        });
+        EXPECT_STATUS(a->postXferReq(request), NIXL_IN_PROG);
+        std::future<nixl_status_t> asked =
+            std::async(std::launch::async, [&] { return a->getXferStatus(request); });
+        entered.get_future().wait();
+        if (deregister) {
+            EXPECT_OK(a->deregisterMem(regions(memoryA)));
+            EXPECT_LT(a->getXferStatus(request), NIXL_SUCCESS);
+        }
+        EXPECT_OK(a->releaseXferReq(request));
+        leave.set_value();
+        EXPECT_LT(asked.get(), NIXL_SUCCESS) << "the request is gone";
+        EXPECT_EQ(helped, 1) << "only who asks for the state helps";
+    }
+}
+
 TEST_F(Posting, FailuresAreReportedWithTheirCauseAndCanBePostedAgain) {
     start();
     nixlXferReqH *request = simpleRequest();

@@ -205,6 +205,24 @@ TEST(AdoptedMemory, EverythingElseIsRefused) {
               concat("the mapping ends at ", Hex{sealed.address() + 4 * kPage}));
 }
 
+TEST(AdoptedMemory, DoesNotGoOnBehindTheEndOfTheFile) {
+    const ScopedFd fd(memfd_create("short", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ASSERT_EQ(ftruncate(fd.get(), kPage + 1), 0);
+    ASSERT_EQ(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    void *memory = mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    const auto address = reinterpret_cast<std::uint64_t>(memory);
+    EXPECT_TRUE(SealedMemory::adopt(fd.get(), address, 2 * kPage).ok())
+        << "the file's last page is whole in memory";
+    for (const std::size_t first : {0, 2, 3}) {
+        const Status status =
+            SealedMemory::adopt(fd.get(), address + first * kPage, (4 - first) * kPage).status();
+        EXPECT_EQ(status.code(), NIXL_ERR_INVALID_PARAM);
+        EXPECT_NE(status.message().find("the memfd has 4097 bytes"), std::string::npos) << status.message();
+    }
+    munmap(memory, 4 * kPage);
+}
+
 } // namespace
 
 } // namespace nixl
