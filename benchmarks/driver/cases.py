@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 from .figures import Reading
@@ -63,7 +64,9 @@ FULL = Scale(
 )
 QUICK = Scale(64, 2048, 3, 3, (1 << 20, 32 << 20), 0.2, 2000, 512, 1000, 5, 50_000, 900, 16_000, 200)
 
-TCP = {"NIXL_LOCAL": "off", "UCX_TLS": "tcp"}
+# NIXL's backend does not start on a host with a GPU without a transport that knows its memory.
+TCP = {"NIXL_LOCAL": "off", "UCX_TLS": "tcp,cuda_copy" if os.path.exists("/dev/nvidiactl") else "tcp"}
+LOOP_BACK = TCP | {"UCX_NET_DEVICES": "lo"}
 
 
 def size(count: int) -> str:
@@ -160,13 +163,13 @@ def _host(scale, kinds):
 
 def _tcp(scale, kinds):
     perftest = {"write": "perftest", "read": "perftest"}
-    cases = [_scattered(scale, block, "private", perftest, TCP, "TCP") for block in (4096, 16384, 65536)]
+    cases = [_scattered(scale, block, "private", perftest, LOOP_BACK, "TCP") for block in (4096, 16384, 65536)]
     for nbytes in (8, 4096, 65536):
-        cases += _single(scale, nbytes, TCP, {}, "TCP")
+        cases += _single(scale, nbytes, LOOP_BACK, {}, "TCP")
     # C64: plain throughput, beside one stream of a program that only writes to a socket.
     for nbytes in (n for n in scale.large if n <= 64 << 20):
-        cases += _single(scale, nbytes, TCP, {"write": "socket_write", "read": "socket_write"}, "TCP (C64)")
-    cases.append(_notifications(scale, TCP, "TCP"))
+        cases += _single(scale, nbytes, LOOP_BACK, {"write": "socket_write", "read": "socket_write"}, "TCP (C64)")
+    cases.append(_notifications(scale, LOOP_BACK, "TCP"))
     # Last, because other networks mean other processes.
     for block in (4096, 16384, 65536):
         cases.append(_scattered(scale, block, "private", perftest, TCP, "TCP over veth", network="veth"))

@@ -65,14 +65,15 @@ public:
     with(Body body) NIXL_EXCLUDES(mutex_) {
         std::vector<Operation *> over;
         waiting_.fetch_add(1, std::memory_order_relaxed);
+        bool any = false;
         {
             LockGuard lock(mutex_);
             waiting_.fetch_sub(1, std::memory_order_relaxed);
             body();
-            advance(over);
+            any = advance(over);
         }
         finish(over);
-        if (silent_.load(std::memory_order_relaxed) && busy_.load(std::memory_order_relaxed))
+        if (any || (silent_.load(std::memory_order_relaxed) && busy_.load(std::memory_order_relaxed)))
             wake();
     }
 
