@@ -154,8 +154,8 @@ ProgressWorker::tryProgress() {
         mutex_.unlock();
     }
     finish(over);
-    // UCX tells of what comes, once. A round that took some of it may have left the rest, of which the sleeping
-    // thread would not hear.
+    // UCX tells of what comes, once. A round that took some of it may have left the rest, of which the
+    // sleeping thread would not hear.
     if (any)
         wake();
     return any;
