@@ -70,21 +70,29 @@ BlockServer::accept(std::string_view header, const ucp_am_recv_param_t &param) {
     return request.value();
 }
 
+/// Takes in what is to be answered, which `answer` does.
+template<typename Answer>
+ucs_status_t
+BlockServer::serve(std::string_view header, const ucp_am_recv_param_t &param, Answer answer) {
+    if ((param.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
+        return UCS_ERR_UNSUPPORTED;
+    if (const auto received = accept(header, param))
+        answer(*received, newSending(param.reply_ep));
+    return UCS_OK;
+}
+
 ucs_status_t
 BlockServer::onPut(void *argument, const void *header, std::size_t headerLength, void *data,
                    std::size_t length, const ucp_am_recv_param_t *param) {
     auto *server = static_cast<BlockServer *>(argument);
-    if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
-        return UCS_ERR_UNSUPPORTED;
     const std::string_view text(static_cast<const char *>(header), headerLength);
-    const auto received = server->accept(text, *param);
-    if (!received)
-        return UCS_OK;
-    const BlockAnswer answer = received->bytes == length
-                                   ? server->copyIn(*received, text, static_cast<const char *>(data))
-                                   : refuse(received->request, NIXL_ERR_MISMATCH, 0);
-    server->send(kBlocksPut, answer, server->newSending(param->reply_ep));
-    return UCS_OK;
+    return server->serve(text, *param, [&](const ReceivedRequest &received, Sending &sending) {
+        server->send(kBlocksPut,
+                     received.bytes == length
+                         ? server->copyIn(received, text, static_cast<const char *>(data))
+                         : refuse(received.request, NIXL_ERR_MISMATCH, 0),
+                     sending);
+    });
 }
 
 BlockAnswer
@@ -105,18 +113,13 @@ ucs_status_t
 BlockServer::onGet(void *argument, const void *header, std::size_t headerLength, void *, std::size_t,
                    const ucp_am_recv_param_t *param) {
     auto *server = static_cast<BlockServer *>(argument);
-    if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
-        return UCS_ERR_UNSUPPORTED;
     const std::string_view text(static_cast<const char *>(header), headerLength);
-    const auto received = server->accept(text, *param);
-    if (!received)
-        return UCS_OK;
-    Sending &sending = server->newSending(param->reply_ep);
-    const BlockAnswer answer = server->collect(*received, text, sending);
-    if (answer.code != NIXL_SUCCESS)
-        letGo(sending);
-    server->send(kBlocksGot, answer, sending);
-    return UCS_OK;
+    return server->serve(text, *param, [&](const ReceivedRequest &received, Sending &sending) {
+        const BlockAnswer answer = server->collect(received, text, sending);
+        if (answer.code != NIXL_SUCCESS)
+            letGo(sending);
+        server->send(kBlocksGot, answer, sending);
+    });
 }
 
 /// Notes what is to be sent, and that it is being read.

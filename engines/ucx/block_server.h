@@ -43,6 +43,8 @@ private:
                               std::size_t length, const ucp_am_recv_param_t *param);
     static void onSent(void *request, ucs_status_t status, void *sending);
 
+    template<typename Answer>
+    ucs_status_t serve(std::string_view header, const ucp_am_recv_param_t &param, Answer answer);
     std::optional<ReceivedRequest> accept(std::string_view header, const ucp_am_recv_param_t &param);
     BlockAnswer copyIn(const ReceivedRequest &request, std::string_view header, const char *bytes) const;
     BlockAnswer collect(const ReceivedRequest &request, std::string_view header, Sending &sending) const;

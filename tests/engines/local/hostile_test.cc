@@ -236,14 +236,8 @@ TEST_F(HostileTest, AnotherIncarnation) {
 }
 
 TEST_F(HostileTest, DescriptorsInTheMiddleAreDropped) {
-    const auto open = [] {
-        std::size_t count = 0;
-        for (int fd = 0; fd < 1024; ++fd)
-            count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
-        return count;
-    };
     ScopedFd socket = befriend();
-    const std::size_t before = open();
+    const std::size_t before = descriptors();
     for (int i = 0; i < 50; ++i)
         send(socket, frameHeader(FrameType::kNotification, 0), {0, 1, 2});
     std::vector<Notification> got;
@@ -251,7 +245,7 @@ TEST_F(HostileTest, DescriptorsInTheMiddleAreDropped) {
         (void)target_.engine().takeNotifications(got);
         return got.size() == 50;
     }));
-    EXPECT_EQ(open(), before);
+    EXPECT_EQ(descriptors(), before);
 }
 
 TEST_F(HostileTest, ASilentPeerIsLeft) {

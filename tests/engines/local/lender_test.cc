@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-std::size_t
-descriptors() {
-    std::size_t count = 0;
-    for (int fd = 0; fd < 1024; ++fd)
-        count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
-    return count;
-}
-
 ScopedFd
 memfd(int seals, std::size_t bytes = kPage) {
     ScopedFd fd(memfd_create("lent", MFD_ALLOW_SEALING));

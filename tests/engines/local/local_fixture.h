@@ -1,6 +1,7 @@
 // Engines, memory and transfers for tests of LOCAL.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <chrono>
@@ -23,6 +24,15 @@
 namespace nixl::local {
 
 using namespace std::chrono_literals;
+
+/// Descriptors that this process has open.
+inline std::size_t
+descriptors() {
+    std::size_t count = 0;
+    for (int fd = 0; fd < 1024; ++fd)
+        count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return count;
+}
 
 /// Waits until a condition holds; false after a generous while.
 inline bool

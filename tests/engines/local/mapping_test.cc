@@ -32,14 +32,6 @@ mappings() {
     return count;
 }
 
-std::size_t
-descriptors() {
-    std::size_t count = 0;
-    for (int fd = 0; fd < 1024; ++fd)
-        count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
-    return count;
-}
-
 TEST(Mapping, OncePerMemoryAndCopiesWithoutSystemCalls) {
     const auto target = sealedTarget(8 * kMiB);
     Node node("initiator", 8 * kMiB);
