@@ -273,7 +273,10 @@ class nixl_agent:
         return _STATES.get(self.agent.postXferReq(handle._handle, notif_msg), "ERR")
 
     def check_xfer_state(self, handle: nixl_xfer_handle) -> str:
-        """ "DONE" or "PROC"; errors are raised."""
+        """ "DONE" or "PROC"; errors are raised.
+
+        May do a part of the work first, if nobody else does: some ten to a hundred microseconds (docs/threading.md).
+        """
         return _STATES.get(self.agent.getXferStatus(handle._handle), "ERR")
 
     def get_xfer_telemetry(self, handle: nixl_xfer_handle) -> nixlBind.nixlXferTelemetry:
