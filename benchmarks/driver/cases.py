@@ -123,12 +123,13 @@ def _single(scale, nbytes, environment, methods, series, kind="private"):
     return cases
 
 
-def _notifications(scale, environment, series):
+def _notifications(scale, environment, series, echo):
     return Case(
         f"notifications, {series}",
         "notifications",
         {"seconds": scale.seconds, "messages": scale.messages},
         (Reading("round trip", "round_trip", "us"), Reading("one way", "one_way", "1/s")),
+        Limit({"round_trip": echo}, 8),
         environment=environment,
     )
 
@@ -152,7 +153,7 @@ def _host(scale, kinds):
         )
     for nbytes in (8, 4096, 65536, *scale.large):
         cases += _single(scale, nbytes, {}, process_vm, "private memory")
-    cases.append(_notifications(scale, {}, "same host"))
+    cases.append(_notifications(scale, {}, "same host", "unix_echo"))
     # Last, because other memory means other processes.
     if "alloc" in kinds:
         cases += [_scattered(scale, block, "alloc", memcpy, {}, "nixl.alloc") for block in blocks]
@@ -169,7 +170,7 @@ def _tcp(scale, kinds):
     # C64: plain throughput, beside one stream of a program that only writes to a socket.
     for nbytes in (n for n in scale.large if n <= 64 << 20):
         cases += _single(scale, nbytes, LOOP_BACK, {"write": "socket_write", "read": "socket_write"}, "TCP (C64)")
-    cases.append(_notifications(scale, LOOP_BACK, "TCP"))
+    cases.append(_notifications(scale, LOOP_BACK, "TCP", "tcp_echo"))
     # Last, because other networks mean other processes.
     for block in (4096, 16384, 65536):
         cases.append(_scattered(scale, block, "private", perftest, TCP, "TCP over veth", network="veth"))

@@ -104,7 +104,9 @@ class Pair:
         served = [*network.here, *command, "--serve", "--mib", str(mib), "--kind", kind]
         if network.there:
             served.append(f"--target-via={' '.join(network.there)}")
-        self._child = Child(name, served, environment | network.environment, log)
+        # Idle threads of numpy's library poll for a while, on cores that belong to those who are measured.
+        environment = environment | network.environment | {"OPENBLAS_NUM_THREADS": "1"}
+        self._child = Child(name, served, environment, log)
         self.name = name
         try:
             self.about = self._result(self._child.answer())

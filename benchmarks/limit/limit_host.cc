@@ -11,7 +11,10 @@
 //   vm_write, vm_read          process_vm_writev and process_vm_readv with as many pieces per call as they
 //                              take
 //   socket_write               a TCP connection on loop-back; only the number of bytes counts
-// All but the last spread the blocks over the threads. Only the movement is timed; all pages exist before.
+//   unix_echo, tcp_echo        a round trip of eight bytes between two processes that poll, the mean of many;
+//                              the blocks do not matter
+// All but the last three spread the blocks over the threads. Only the movement is timed; all pages exist
+// before.
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -30,14 +33,17 @@
 #include <thread>
 #include <vector>
 
+#include "echo.h"
 #include "memory.h"
 #include "other_process.h"
+#include "sockets.h"
 
 namespace limit {
 namespace {
 
 // What one call of process_vm_writev takes.
 constexpr std::size_t kPiecesPerCall = 1024;
+constexpr std::size_t kTrips = 10000;
 
 /// Threads that start a piece of work together; the calling thread is the first of them.
 class Team {
@@ -143,11 +149,11 @@ deal(const Blocks &blocks, std::size_t threads) {
 class Yardstick {
 public:
     // A page that exists before the fork is shared until it is written to, and a huge one falls apart then:
-    // so the other process is there before anything is touched here.
+    // so the other processes are there before anything is touched here.
     Yardstick(std::size_t bytes, std::size_t threads)
-        : bytes_(bytes), shared_(mapShared(bytes)), remote_(mapPrivate(bytes)),
-          other_(remote_, shared_, bytes), local_(mapPrivate(bytes)), lent_(mapShared(bytes)),
-          team_(threads) {
+        : unixEcho_(unixSockets()), tcpEcho_(tcpSockets()), bytes_(bytes), shared_(mapShared(bytes)),
+          remote_(mapPrivate(bytes)), other_(remote_, shared_, bytes), local_(mapPrivate(bytes)),
+          lent_(mapShared(bytes)), team_(threads) {
         std::memset(local_, 1, bytes);
         std::memset(lent_, 1, bytes);
         std::memset(shared_, 1, bytes);
@@ -165,6 +171,8 @@ public:
             const std::string &path) {
         if (threads == 0 || threads > team_.size())
             throw std::runtime_error("there are " + std::to_string(team_.size()) + " threads");
+        if (method == "unix_echo" || method == "tcp_echo")
+            return timedTrips(method == "unix_echo" ? unixEcho_ : tcpEcho_, repetitions);
         const Blocks blocks = readBlocks(path, blockSize, bytes_);
         if (method == "socket_write")
             return timed(repetitions, [&] { other_.send(local_, blocks.count() * blocks.size); });
@@ -191,6 +199,14 @@ private:
             seconds.push_back(
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
         }
+        return seconds;
+    }
+
+    static std::vector<double>
+    timedTrips(const Echo &echo, int repetitions) {
+        std::vector<double> seconds = timed(repetitions, [&] { echo.trips(kTrips); });
+        for (double &of : seconds)
+            of /= kTrips;
         return seconds;
     }
 
@@ -243,6 +259,7 @@ private:
         return true;
     }
 
+    Echo unixEcho_, tcpEcho_;
     std::size_t bytes_;
     std::byte *shared_, *remote_;
     OtherProcess other_;
