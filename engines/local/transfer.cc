@@ -15,7 +15,7 @@ namespace nixl::local {
 namespace {
 
 /// What a posting call does itself: less work than waking a thread and waiting for it.
-constexpr std::uint64_t kSmallBytes = 256 << 10;
+constexpr std::uint64_t kSmallBytes = 1 << 20;
 constexpr std::size_t kSmallBlocks = 32;
 
 iovec
