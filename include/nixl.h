@@ -175,7 +175,8 @@ public:
     nixl_status_t postXferReq(nixlXferReqH *req_hndl, const nixl_opt_args_t *extra_params = nullptr) const;
 
     /** NIXL_IN_PROG, NIXL_SUCCESS, NIXL_ERR_NOT_POSTED, or how it failed. A terminal answer means that the
-     *  engine is done with the local memory. */
+     *  engine is done with the local memory. The call may do a part of the work itself, some ten to a hundred
+     *  microseconds: who polls gets the result sooner. */
     nixl_status_t getXferStatus(nixlXferReqH *req_hndl) const;
 
     /** NIXL_ERR_NO_TELEMETRY if it is off; the request's own status unless that is NIXL_SUCCESS. */
