@@ -70,7 +70,7 @@ Connection::Connection(ProgressWorker &worker, std::string peerName, std::string
 
 Result<std::uint64_t>
 Connection::open() {
-    if (endpoint_ != nullptr && broken_.ok())
+    if (stands())
         return opening_;
     close(true);
     ucp_ep_params_t params{};

@@ -34,7 +34,13 @@ public:
     /// Whether opening number `opening` still stands; if not, nothing may be posted to it.
     bool
     stands(std::uint64_t opening) const {
-        return endpoint_ != nullptr && opening == opening_ && broken_.ok();
+        return opening == opening_ && stands();
+    }
+
+    /// Whether the last opening stands.
+    bool
+    stands() const {
+        return endpoint_ != nullptr && broken_.ok();
     }
 
     /// REQUIRES: an opening stands.
@@ -71,6 +77,11 @@ public:
     const std::string &
     peerName() const {
         return peerName_;
+    }
+
+    const std::string &
+    address() const {
+        return address_;
     }
 
     /// Names of the transports that UCX chose, as "tcp/eth0". REQUIRES: an opening stands.

@@ -116,7 +116,7 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
     }
     address_ = addresses.front();
     self_ = std::make_unique<UcxPeer>(
-        workers_, agentName_,
+        workers_, kept_, agentName_,
         PeerSettings{
             .addresses = std::move(addresses), .packs = true, .errorHandling = false, .closeForce = true});
     NIXL_RETURN_IF_ERROR(inbox_->receiveFrom(*workers_.front()));
@@ -150,6 +150,7 @@ UcxEngine::takeBlocks(ProgressWorker &worker) {
 
 UcxEngine::~UcxEngine() {
     self_.reset();
+    kept_.close(false);
     drain();
     for (const auto &worker : workers_)
         worker->stopThread();
@@ -281,7 +282,7 @@ UcxEngine::loadPeer(const std::string &name, std::string_view info) {
     how.packs = packs;
     how.errorHandling = settings_.errorHandling == ErrorHandling::kPeer;
     how.closeForce = settings_.closeForce;
-    return std::shared_ptr<Peer>(new UcxPeer(workers_, name, std::move(how)));
+    return std::shared_ptr<Peer>(new UcxPeer(workers_, kept_, name, std::move(how)));
 }
 
 /// Connects all workers. A peer that does not answer in time is no error: its program may make no progress

@@ -83,6 +83,7 @@ private:
     std::size_t mostPieces_ = kMessagePieces;              ///< of a message
     std::vector<std::unique_ptr<ProgressWorker>> workers_; ///< the last settings_.threads are dedicated
     std::string address_;                                  ///< of worker 0
+    KeptConnections kept_;
     std::unique_ptr<UcxPeer> self_;
     std::atomic<unsigned> nextWorker_{0};
 };

@@ -2,20 +2,30 @@
 
 namespace nixl::ucx {
 
-UcxPeer::UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, const std::string &name,
-                 PeerSettings how)
-    : keys_(workers), name_(name), packer_(how.packer), packs_(how.packs), closeForce_(how.closeForce) {
+// Without error handling nothing would tell when a connection that is kept may go.
+UcxPeer::UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, KeptConnections &kept,
+                 const std::string &name, PeerSettings how)
+    : kept_(kept), keys_(workers), name_(name), packer_(how.packer), packs_(how.packs),
+      keep_(how.packs && how.errorHandling && !how.closeForce), closeForce_(how.closeForce) {
     connections_.reserve(workers.size());
-    for (const auto &worker : workers)
-        connections_.push_back(std::make_shared<Connection>(
-            *worker, name, std::move(how.addresses[worker->index()]), how.errorHandling));
+    for (const auto &worker : workers) {
+        std::string &address = how.addresses[worker->index()];
+        auto connection = keep_ ? kept.take(*worker, name, address) : nullptr;
+        if (!connection)
+            connection = std::make_shared<Connection>(*worker, name, std::move(address), how.errorHandling);
+        connections_.push_back(std::move(connection));
+    }
 }
 
 UcxPeer::~UcxPeer() {
     if (guard_.inherited())
         return; // locks and sockets are the parent's
-    for (const auto &connection : connections_)
-        connection->worker().with([&] { connection->close(closeForce_); });
+    for (auto &connection : connections_) {
+        if (keep_)
+            kept_.keep(std::move(connection));
+        else
+            connection->worker().with([&] { connection->close(closeForce_); });
+    }
 }
 
 } // namespace nixl::ucx

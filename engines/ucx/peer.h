@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "engines/ucx/connection.h"
+#include "engines/ucx/kept_connections.h"
 #include "engines/ucx/regions.h"
 #include "util/fork_guard.h"
 
@@ -25,11 +26,12 @@ struct PeerSettings {
 /// One connection per worker of the engine, opened when it is used.
 class UcxPeer : public Peer {
 public:
-    UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, const std::string &name,
-            PeerSettings how);
+    /// `kept` outlives it.
+    UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, KeptConnections &kept,
+            const std::string &name, PeerSettings how);
 
-    /// Closes the connections, after what is under way on them unless it is to be by force. REQUIRES: no
-    /// transfer.
+    /// Gives its connections up: to be kept if the peer may send packed blocks, else closed, after what is
+    /// under way on them unless it is to be by force. REQUIRES: no transfer.
     ~UcxPeer() override;
 
     Connection &
@@ -65,10 +67,12 @@ public:
 
 private:
     const ForkGuard guard_;
+    KeptConnections &kept_;
     RemoteKeys keys_;
     const std::string name_;
     const unsigned packer_;
     const bool packs_;
+    const bool keep_; ///< its connections
     const bool closeForce_;
     std::vector<std::shared_ptr<Connection>> connections_; // by index of the worker
 };

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -109,56 +108,59 @@ ProgressWorker::add(Operation &operation) {
     operations_.push_back(&operation);
 }
 
-bool
-ProgressWorker::advance(std::vector<Operation *> &over) {
+ProgressWorker::Round
+ProgressWorker::advance() {
     handed_ = false;
-    bool any = api().worker_progress(handle_) != 0;
-    for (Operation *operation : operations_)
-        operation->feed();
-    const auto ended = std::stable_partition(operations_.begin(), operations_.end(),
-                                             [](const Operation *operation) { return !operation->over(); });
-    any |= ended != operations_.end();
-    over.assign(ended, operations_.end());
-    operations_.erase(ended, operations_.end());
-    busy_.store(!operations_.empty(), std::memory_order_relaxed);
-    return any;
+    Round round;
+    round.any = api().worker_progress(handle_) != 0;
+    // Whoever is fed first may take all the room that a connection has; it is another one every time.
+    for (std::size_t i = 0; i < operations_.size(); ++i)
+        operations_[(turn_ + i) % operations_.size()]->feed();
+    ++turn_;
+    Operation **end = &round.over;
+    std::size_t kept = 0;
+    for (Operation *operation : operations_) {
+        if (!operation->over()) {
+            operations_[kept++] = operation;
+            continue;
+        }
+        *end = operation;
+        end = &operation->nextOver_;
+    }
+    *end = nullptr;
+    operations_.resize(kept);
+    round.any |= round.over != nullptr;
+    busy_.store(kept > 0, std::memory_order_relaxed);
+    return round;
 }
 
+/// Whoever is told may be gone, or be under way again, at once.
 void
-ProgressWorker::finish(const std::vector<Operation *> &over) {
-    for (Operation *operation : over)
-        operation->ended();
+ProgressWorker::finish(Operation *over) {
+    while (over != nullptr)
+        std::exchange(over, over->nextOver_)->ended();
 }
 
 bool
 ProgressWorker::progress() {
-    std::vector<Operation *> over;
-    bool any = false;
-    {
-        LockGuard lock(mutex_);
-        any = advance(over);
-    }
-    finish(over);
-    return any;
+    const Round round = locked([this]() NIXL_REQUIRES(mutex_) { return advance(); });
+    finish(round.over);
+    return round.any;
 }
 
 bool
 ProgressWorker::tryProgress() {
     const Pollers::Poll poll(pollers_);
-    std::vector<Operation *> over;
-    bool any = false;
-    {
-        if (!mutex_.try_lock())
-            return false;
-        any = advance(over);
-        mutex_.unlock();
-    }
-    finish(over);
+    if (!mutex_.try_lock())
+        return false;
+    const Round round = advance();
+    mutex_.unlock();
+    finish(round.over);
     // UCX tells of what comes, once. A round that took some of it may have left the rest, of which the
     // sleeping thread would not hear.
-    if (any)
+    if (round.any)
         wake();
-    return any;
+    return round.any;
 }
 
 /// Ends the thread's sleep, if it sleeps: what was started here may need it without an event of UCX.

@@ -34,6 +34,11 @@ protected:
     Operation() = default;
     Operation(const Operation &) = delete;
     Operation &operator=(const Operation &) = delete;
+
+private:
+    friend class ProgressWorker;
+
+    Operation *nextOver_ = nullptr; ///< between over() and ended(): the next that a round found over
 };
 
 /// Every call into UCX that concerns a worker, its endpoints or their remote keys is made under its lock.
@@ -63,17 +68,16 @@ public:
     template<typename Body>
     void
     with(Body body) NIXL_EXCLUDES(mutex_) {
-        std::vector<Operation *> over;
         waiting_.fetch_add(1, std::memory_order_relaxed);
-        bool any = false;
+        Round round;
         {
             LockGuard lock(mutex_);
             waiting_.fetch_sub(1, std::memory_order_relaxed);
             body();
-            any = advance(over);
+            round = advance();
         }
-        finish(over);
-        if (any || (silent_.load(std::memory_order_relaxed) && busy_.load(std::memory_order_relaxed)))
+        finish(round.over);
+        if (round.any || (silent_.load(std::memory_order_relaxed) && busy_.load(std::memory_order_relaxed)))
             wake();
     }
 
@@ -153,11 +157,17 @@ public:
     Result<std::string> address() const;
 
 private:
+    /// What a round of work did. Operations that are over are linked, so that their end allocates nothing.
+    struct Round {
+        bool any = false; ///< anything happened
+        Operation *over = nullptr;
+    };
+
     ProgressWorker(Context &context, unsigned index, ucp_worker_h handle)
         : context_(context), index_(index), handle_(handle) {}
 
-    bool advance(std::vector<Operation *> &over) NIXL_REQUIRES(mutex_);
-    static void finish(const std::vector<Operation *> &over);
+    Round advance() NIXL_REQUIRES(mutex_);
+    static void finish(Operation *over);
     void wake();
     void run();
     void sleep(int eventFd);
@@ -168,7 +178,8 @@ private:
 
     Mutex mutex_;
     std::vector<Operation *> operations_ NIXL_GUARDED_BY(mutex_);
-    bool handed_ NIXL_GUARDED_BY(mutex_) = false; ///< something waits for the next round
+    std::size_t turn_ NIXL_GUARDED_BY(mutex_) = 0; ///< counts rounds
+    bool handed_ NIXL_GUARDED_BY(mutex_) = false;  ///< something waits for the next round
 
     Pollers pollers_;
     std::atomic<int> waiting_{0};   ///< callers that want the lock; the thread lets them through

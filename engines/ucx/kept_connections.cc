@@ -1,0 +1,75 @@
+#include "engines/ucx/kept_connections.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace nixl::ucx {
+
+namespace {
+
+bool
+stands(const Connection &connection) {
+    return connection.worker().locked([&] { return connection.stands(); });
+}
+
+void
+closeAll(const std::vector<std::shared_ptr<Connection>> &connections, bool force) {
+    for (const auto &connection : connections)
+        connection->worker().with([&] { connection->close(force); });
+}
+
+} // namespace
+
+void
+KeptConnections::keep(std::shared_ptr<Connection> connection) {
+    std::vector<std::shared_ptr<Connection>> broken;
+    {
+        const LockGuard lock(mutex_);
+        connections_.push_back(std::move(connection));
+        broken = takeBroken();
+    }
+    closeAll(broken, true);
+}
+
+std::vector<std::shared_ptr<Connection>>
+KeptConnections::takeBroken() {
+    const auto broken = std::stable_partition(connections_.begin(), connections_.end(),
+                                              [](const auto &connection) { return stands(*connection); });
+    std::vector<std::shared_ptr<Connection>> taken(std::make_move_iterator(broken),
+                                                   std::make_move_iterator(connections_.end()));
+    connections_.erase(broken, connections_.end());
+    return taken;
+}
+
+std::shared_ptr<Connection>
+KeptConnections::take(const ProgressWorker &worker, const std::string &peerName, const std::string &address) {
+    const LockGuard lock(mutex_);
+    const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto &connection) {
+        return &connection->worker() == &worker && connection->peerName() == peerName &&
+               connection->address() == address && stands(*connection);
+    });
+    if (found == connections_.end())
+        return nullptr;
+    std::shared_ptr<Connection> taken = std::move(*found);
+    connections_.erase(found);
+    return taken;
+}
+
+void
+KeptConnections::close(bool force) {
+    std::vector<std::shared_ptr<Connection>> all;
+    {
+        const LockGuard lock(mutex_);
+        all.swap(connections_);
+    }
+    closeAll(all, force);
+}
+
+std::size_t
+KeptConnections::size() const {
+    const LockGuard lock(mutex_);
+    return connections_.size();
+}
+
+} // namespace nixl::ucx
