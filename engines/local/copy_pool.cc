@@ -72,6 +72,8 @@ std::shared_ptr<CopyJob>
 CopyPool::takeFirst() {
     std::shared_ptr<CopyJob> job = std::move(first_);
     first_ = std::move(job->next_);
+    if (!first_)
+        called_ = 0; // who finds nothing sleeps on
     job->queued_ = false;
     return job;
 }
@@ -80,8 +82,10 @@ CopyPool::takeFirst() {
 /// notified.
 bool
 CopyPool::callThread() {
-    if (idle_ > 0)
+    if (idle_ > called_) {
+        ++called_;
         return true;
+    }
     if (workers_.size() >= allowed_)
         return false;
     workers_.push_back(std::make_unique<Worker>());
@@ -130,6 +134,7 @@ CopyPool::work() {
             ++idle_;
             changed_.wait(mutex_, [this]() NIXL_REQUIRES(mutex_) { return stop_ || first_ != nullptr; });
             --idle_;
+            called_ -= called_ > 0 ? 1 : 0;
             if (stop_)
                 return;
             job = takeFirst();

@@ -38,8 +38,8 @@ private:
 };
 
 /// Jobs take turns batch by batch, so that a small one does not wait for the end of a large one. A thread
-/// that takes a batch and sees enough work beside it starts or wakes the next one, so whoever adds a job pays
-/// for one thread, and a job gets as many as its size is worth. Adding a job allocates nothing once the
+/// that takes a batch and sees enough work beside it starts or wakes up to two more, so whoever adds a job
+/// pays for one thread, and a job gets as many as its size is worth. Adding a job allocates nothing once the
 /// threads run. Thread-safe.
 class CopyPool {
 public:
@@ -76,6 +76,8 @@ private:
     CopyJob *last_ NIXL_GUARDED_BY(mutex_) = nullptr;
     std::vector<std::unique_ptr<Worker>> workers_ NIXL_GUARDED_BY(mutex_);
     std::size_t idle_ NIXL_GUARDED_BY(mutex_) = 0;
+    std::size_t
+        called_ NIXL_GUARDED_BY(mutex_) = 0; // of the idle ones: notified, for work that is still there
     std::size_t allowed_ NIXL_GUARDED_BY(mutex_) = 1;
     cpu_set_t cores_ NIXL_GUARDED_BY(mutex_){}; // for the threads: those of whoever made an engine
     bool stop_ NIXL_GUARDED_BY(mutex_) = false;

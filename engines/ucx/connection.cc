@@ -84,6 +84,7 @@ Connection::open() {
     }
     ++opening_;
     broken_ = {};
+    packedUnderWay = 0;
     forgetUcxMessage();
     const ucs_status_t status = worker_.api().ep_create(worker_.handle(), &params, &endpoint_);
     if (status != UCS_OK) {
@@ -94,6 +95,7 @@ Connection::open() {
             return Status::error(NIXL_ERR_BACKEND, "no transport in common with '", peerName_, "': ", words);
         return failed(status, words);
     }
+    stands_.store(true, std::memory_order_release);
     if (const auto names = transports(); !names.ok() || !tellTheirEvents(names.value()))
         worker_.expectSilence();
     return opening_;
@@ -136,6 +138,7 @@ Connection::breakWith(ucs_status_t status) {
     if (!broken_.ok())
         return;
     broken_ = failed(status, "");
+    stands_.store(false, std::memory_order_release);
     NIXL_LOG(kDebug, "UCX: worker ", worker_.index(), ": ", broken_.message());
 }
 
@@ -150,6 +153,7 @@ Connection::close(bool force) {
     param.flags = errorHandling_ && (force || !broken_.ok()) ? UCP_EP_CLOSE_FLAG_FORCE : 0;
     param.cb.send = Closing::onClosed;
     param.user_data = closing;
+    stands_.store(false, std::memory_order_release);
     void *request = worker_.api().ep_close_nbx(endpoint_, &param);
     endpoint_ = nullptr;
     if (UCS_PTR_IS_ERR(request))

@@ -37,10 +37,10 @@ public:
         return opening == opening_ && stands();
     }
 
-    /// Whether the last opening stands.
+    /// Whether the last opening stands. Any thread.
     bool
     stands() const {
-        return endpoint_ != nullptr && broken_.ok();
+        return stands_.load(std::memory_order_acquire);
     }
 
     /// REQUIRES: an opening stands.
@@ -91,7 +91,7 @@ public:
     /// opening stands.
     std::optional<double> expectedUs(std::size_t bytes) const;
 
-    /// Messages about packed blocks that wait for their answers.
+    /// Messages about packed blocks of the present opening that the peer has not answered.
     std::size_t packedUnderWay = 0;
 
     /// Bytes of messages that UCX has not taken over yet. Any thread.
@@ -108,7 +108,8 @@ private:
     const bool errorHandling_;
     ucp_ep_h endpoint_ = nullptr;
     std::uint64_t opening_ = 0;
-    Status broken_; ///< of the present opening
+    Status broken_;                   ///< of the present opening
+    std::atomic<bool> stands_{false}; ///< there is an endpoint, and it is not broken
     Status lost_;
 };
 

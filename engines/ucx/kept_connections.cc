@@ -8,11 +8,6 @@ namespace nixl::ucx {
 
 namespace {
 
-bool
-stands(const Connection &connection) {
-    return connection.worker().locked([&] { return connection.stands(); });
-}
-
 void
 closeAll(const std::vector<std::shared_ptr<Connection>> &connections, bool force) {
     for (const auto &connection : connections)
@@ -35,24 +30,41 @@ KeptConnections::keep(std::shared_ptr<Connection> connection) {
 std::vector<std::shared_ptr<Connection>>
 KeptConnections::takeBroken() {
     const auto broken = std::stable_partition(connections_.begin(), connections_.end(),
-                                              [](const auto &connection) { return stands(*connection); });
+                                              [](const auto &connection) { return connection->stands(); });
     std::vector<std::shared_ptr<Connection>> taken(std::make_move_iterator(broken),
                                                    std::make_move_iterator(connections_.end()));
     connections_.erase(broken, connections_.end());
     return taken;
 }
 
+/// One whose peer still owes answers is not given back: they may never come, and who loads a peer again wants
+/// a connection that works.
 std::shared_ptr<Connection>
 KeptConnections::take(const ProgressWorker &worker, const std::string &peerName, const std::string &address) {
-    const LockGuard lock(mutex_);
-    const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto &connection) {
-        return &connection->worker() == &worker && connection->peerName() == peerName &&
-               connection->address() == address && stands(*connection);
-    });
-    if (found == connections_.end())
-        return nullptr;
-    std::shared_ptr<Connection> taken = std::move(*found);
-    connections_.erase(found);
+    std::vector<std::shared_ptr<Connection>> useless;
+    std::shared_ptr<Connection> taken;
+    {
+        const LockGuard lock(mutex_);
+        useless = takeBroken();
+        const auto found =
+            std::find_if(connections_.begin(), connections_.end(), [&](const auto &connection) {
+                return &connection->worker() == &worker && connection->peerName() == peerName &&
+                       connection->address() == address;
+            });
+        if (found != connections_.end()) {
+            taken = std::move(*found);
+            connections_.erase(found);
+        }
+    }
+    const auto clean = [&] {
+        return taken->worker().locked([&] {
+            (void)taken->takeLost(); // of its former life
+            return taken->packedUnderWay == 0;
+        });
+    };
+    if (taken && !clean())
+        useless.push_back(std::move(taken));
+    closeAll(useless, true);
     return taken;
 }
 

@@ -20,7 +20,7 @@ public:
     /// messages.
     void keep(std::shared_ptr<Connection> connection);
 
-    /// One that was kept and stands; nullptr if there is none.
+    /// One that was kept, stands, and owes nothing; nullptr if there is none.
     std::shared_ptr<Connection> take(const ProgressWorker &worker, const std::string &peerName,
                                      const std::string &address);
 
@@ -33,7 +33,7 @@ public:
 private:
     std::vector<std::shared_ptr<Connection>> takeBroken() NIXL_REQUIRES(mutex_);
 
-    mutable Mutex mutex_; ///< before the locks of workers
+    mutable Mutex mutex_;
     std::vector<std::shared_ptr<Connection>> connections_ NIXL_GUARDED_BY(mutex_);
 };
 

@@ -25,21 +25,54 @@ RunTable::receive() {
 
 std::uint32_t
 RunTable::enter(PackedShare &share) {
+    if (freePlaces_.empty())
+        releaseBroken();
     if (freePlaces_.empty()) {
-        shares_.push_back(&share);
-        freePlaces_.reserve(shares_.size());
-        return static_cast<std::uint32_t>(shares_.size() - 1);
+        runs_.emplace_back();
+        freePlaces_.reserve(runs_.size());
+        freePlaces_.push_back(static_cast<std::uint32_t>(runs_.size() - 1));
     }
     const std::uint32_t place = freePlaces_.back();
     freePlaces_.pop_back();
-    shares_[place] = &share;
+    runs_[place] = {&share, share.secret_, 0, share.connection_.weak_from_this(), share.opening_};
     return place;
 }
 
 void
-RunTable::leave(std::uint32_t place) {
-    shares_[place] = nullptr;
+RunTable::leave(std::uint32_t place, std::size_t owed) {
+    runs_[place].share = nullptr;
+    runs_[place].owed = owed;
+    if (owed == 0)
+        release(place);
+}
+
+void
+RunTable::release(std::uint32_t place) {
+    runs_[place] = {};
     freePlaces_.push_back(place);
+}
+
+/// Answers that a broken connection owes will not come.
+void
+RunTable::releaseBroken() {
+    for (std::uint32_t place = 0; place < runs_.size(); ++place) {
+        if (runs_[place].owed == 0)
+            continue;
+        const auto connection = runs_[place].connection.lock();
+        if (!connection || !connection->stands(runs_[place].opening))
+            release(place);
+    }
+}
+
+void
+RunTable::arrivedLate(std::uint32_t place) {
+    Run &run = runs_[place];
+    if (run.owed == 0)
+        return;
+    if (const auto connection = run.connection.lock(); connection && connection->stands(run.opening))
+        --connection->packedUnderWay;
+    if (--run.owed == 0)
+        release(place);
 }
 
 MessageSlot &
@@ -59,12 +92,12 @@ RunTable::giveBack(MessageSlot &slot) {
     idleSlots_.push_back(&slot);
 }
 
-/// Bytes of a stranger. What is not the answer to a message that waits for one is dropped: that of a run
-/// that has ended is no fault.
+/// Bytes of a stranger. What is not the answer to a message that waits for one is dropped; that of a run that
+/// has ended is no fault.
 ucs_status_t
 RunTable::onAnswer(void *table, const void *header, std::size_t headerLength, void *data, std::size_t length,
                    const ucp_am_recv_param_t *param) {
-    const auto &shares = static_cast<RunTable *>(table)->shares_;
+    auto *self = static_cast<RunTable *>(table);
     if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
         return UCS_ERR_UNSUPPORTED;
     const auto answer = decodeAnswer({static_cast<const char *>(header), headerLength});
@@ -72,9 +105,13 @@ RunTable::onAnswer(void *table, const void *header, std::size_t headerLength, vo
         NIXL_LOG(kWarn, "UCX: a message is dropped: ", answer.status().message());
         return UCS_OK;
     }
-    const RunId run = answer.value().run;
-    if (run.place < shares.size() && shares[run.place] != nullptr && shares[run.place]->secret_ == run.secret)
-        shares[run.place]->answered(answer.value(), {static_cast<const char *>(data), length});
+    const RunId id = answer.value().run;
+    if (id.place >= self->runs_.size() || self->runs_[id.place].secret != id.secret)
+        return UCS_OK;
+    if (PackedShare *share = self->runs_[id.place].share)
+        share->answered(answer.value(), {static_cast<const char *>(data), length});
+    else
+        self->arrivedLate(id.place);
     return UCS_OK;
 }
 
@@ -116,12 +153,12 @@ PackedShare::feed() {
         endRun();
 }
 
-/// No answer is taken any more. Slots of messages that UCX still sends are given back then.
+/// No answer is taken any more. Slots of messages that UCX still sends are given back then. What the peer
+/// owes keeps its room, so that there is never more unanswered than the window allows.
 void
 PackedShare::endRun() {
     running_ = false;
-    runs_.leave(place_);
-    connection_.packedUnderWay -= unanswered_;
+    runs_.leave(place_, connection_.stands(opening_) ? unanswered_ : 0);
     for (MessageSlot *slot : window_) {
         if (slot == nullptr)
             continue;
@@ -153,8 +190,19 @@ PackedShare::postNext() {
     ++underWay_; // before the post: it may call back
     if (!underWay(post(slot))) {
         slot.sending = false;
+        if (!error_.ok())
+            noMoreAnswer(slot); // it was not sent
         settle(slot);
     }
+}
+
+/// Of a message that was answered, or never will be.
+void
+PackedShare::noMoreAnswer(MessageSlot &slot) {
+    slot.unanswered = false;
+    --unanswered_;
+    if (connection_.stands(opening_))
+        --connection_.packedUnderWay;
 }
 
 /// Fills in where the bytes of a message lie on both sides.
@@ -217,16 +265,14 @@ PackedShare::answered(const BlockAnswer &answer, std::string_view bytes) {
             error_ = success ? Status::error(NIXL_ERR_MISMATCH, "'", connection_.peerName(),
                                              "' answers with ", bytes.size(), " bytes instead of ", expected)
                              : refusal(answer);
-        return;
+    } else {
+        const char *at = bytes.data();
+        for (std::size_t i = 0; expected > 0 && i < slot.pieces; ++i) {
+            copyArrived(slot.local[i].buffer, at, slot.local[i].length);
+            at += slot.local[i].length;
+        }
     }
-    const char *at = bytes.data();
-    for (std::size_t i = 0; expected > 0 && i < slot.pieces; ++i) {
-        copyArrived(slot.local[i].buffer, at, slot.local[i].length);
-        at += slot.local[i].length;
-    }
-    slot.unanswered = false;
-    --unanswered_;
-    --connection_.packedUnderWay;
+    noMoreAnswer(slot);
     settle(slot);
 }
 

@@ -38,15 +38,28 @@ public:
 private:
     friend class PackedShare;
 
+    /// A run from its beginning until all its answers have come, or the connection broke: a share that ends
+    /// early leaves the answers that the peer owes, which take room in the connection's window until then.
+    struct Run {
+        PackedShare *share = nullptr; ///< nullptr: it has ended
+        std::uint64_t secret = 0;
+        std::size_t owed = 0; ///< answers that the ended run left
+        std::weak_ptr<Connection> connection;
+        std::uint64_t opening = 0;
+    };
+
     std::uint32_t enter(PackedShare &share);
-    void leave(std::uint32_t place);
+    void leave(std::uint32_t place, std::size_t owed);
+    void release(std::uint32_t place);
+    void releaseBroken();
+    void arrivedLate(std::uint32_t place);
     MessageSlot &takeSlot();
     void giveBack(MessageSlot &slot);
     static ucs_status_t onAnswer(void *table, const void *header, std::size_t headerLength, void *data,
                                  std::size_t length, const ucp_am_recv_param_t *param);
 
     ProgressWorker &worker_;
-    std::vector<PackedShare *> shares_; ///< by place; nullptr: free
+    std::vector<Run> runs_; ///< by place
     std::vector<std::uint32_t> freePlaces_;
     std::vector<std::unique_ptr<MessageSlot>> slots_;
     std::vector<MessageSlot *> idleSlots_;
@@ -76,6 +89,7 @@ private:
     void postNext();
     void describe(MessageSlot &slot);
     void *post(MessageSlot &slot);
+    void noMoreAnswer(MessageSlot &slot);
     void settle(MessageSlot &slot);
     void endRun();
     void answered(const BlockAnswer &answer, std::string_view bytes);

@@ -2,11 +2,10 @@
 
 namespace nixl::ucx {
 
-// Without error handling nothing would tell when a connection that is kept may go.
 UcxPeer::UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, KeptConnections &kept,
                  const std::string &name, PeerSettings how)
     : kept_(kept), keys_(workers), name_(name), packer_(how.packer), packs_(how.packs),
-      keep_(how.packs && how.errorHandling && !how.closeForce), closeForce_(how.closeForce) {
+      keep_(how.packs && !how.closeForce), closeForce_(how.closeForce) {
     connections_.reserve(workers.size());
     for (const auto &worker : workers) {
         std::string &address = how.addresses[worker->index()];

@@ -18,12 +18,12 @@ void
 Share::start() {
     stopped_ = moved_ = false;
     error_ = {};
-    reset();
     const auto opening = connection_.open();
     if (opening.ok())
         opening_ = opening.value();
     else
         error_ = opening.status();
+    reset();
 }
 
 bool

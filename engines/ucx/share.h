@@ -56,7 +56,7 @@ protected:
     Share(const ShareWork &work, Connection &connection, std::span<const Block> blocks)
         : work_(work), connection_(connection), blocks_(blocks) {}
 
-    /// For a run that begins.
+    /// For a run that begins; opening_ is that of the run, or error_ says why there is none.
     virtual void reset() = 0;
 
     /// Looks at what a post returned. True: it is under way. False: it ended at once, well or with error_.

@@ -113,10 +113,11 @@ ProgressWorker::advance() {
     handed_ = false;
     Round round;
     round.any = api().worker_progress(handle_) != 0;
-    // Whoever is fed first may take all the room that a connection has; it is another one every time.
+    // Whoever is fed first may take all the room that a connection has. Who that is has no rhythm, since room
+    // may come in one.
+    const std::size_t first = operations_.empty() ? 0 : turns_() % operations_.size();
     for (std::size_t i = 0; i < operations_.size(); ++i)
-        operations_[(turn_ + i) % operations_.size()]->feed();
-    ++turn_;
+        operations_[(first + i) % operations_.size()]->feed();
     Operation **end = &round.over;
     std::size_t kept = 0;
     for (Operation *operation : operations_) {

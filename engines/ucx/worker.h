@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -178,8 +179,8 @@ private:
 
     Mutex mutex_;
     std::vector<Operation *> operations_ NIXL_GUARDED_BY(mutex_);
-    std::size_t turn_ NIXL_GUARDED_BY(mutex_) = 0; ///< counts rounds
-    bool handed_ NIXL_GUARDED_BY(mutex_) = false;  ///< something waits for the next round
+    std::minstd_rand turns_ NIXL_GUARDED_BY(mutex_); ///< who is fed first
+    bool handed_ NIXL_GUARDED_BY(mutex_) = false;    ///< something waits for the next round
 
     Pollers pollers_;
     std::atomic<int> waiting_{0};   ///< callers that want the lock; the thread lets them through

@@ -24,11 +24,12 @@ namespace {
 
 /// One worker over TCP.
 EngineTraits
-tcpTraits(bool packed = true) {
+tcpTraits(bool packed = true, const nixl_b_params_t &more = {}) {
     EngineTraits traits;
     traits.name = "UCX_packed";
     traits.makeFactory = makeWatchedUcxFactory;
-    traits.params = {{"engine_config", "TLS=tcp,NET_DEVICES=lo"}};
+    traits.params = more;
+    traits.params["engine_config"] = "TLS=tcp,NET_DEVICES=lo";
     traits.options.ucxPackedBlocks = packed;
     return traits;
 }
@@ -219,6 +220,61 @@ TEST(UcxPacked, PeersThatAreForgottenAgainAndAgainLeaveNothingOpen) {
             before = openDescriptors();
     }
     EXPECT_EQ(openDescriptors(), before) << "the same connection every time";
+}
+
+/// In error mode `none` nothing tells of broken connections; the other half stays open there as well.
+TEST(UcxPacked, AnAgentWithoutErrorHandlingThatForgotAPeerStillServesIt) {
+    test::ExpectLog log;
+    const nixl_b_params_t none{{"ucx_error_handling_mode", "none"}};
+    Side one(tcpTraits(true, none), "one"), two(tcpTraits(true, none), "two");
+    const std::vector<Piece> pieces{{0, 0, kSmall}};
+    auto there = std::make_unique<Route>(one, two, meet(one, two), kSmall);
+    Route back(two, one, meet(two, one), kSmall);
+    EXPECT_EQ(there->transfer(NIXL_WRITE, pieces)->run().code, NIXL_SUCCESS);
+    const auto transfer = back.transfer(NIXL_WRITE, pieces);
+    EXPECT_EQ(transfer->run().code, NIXL_SUCCESS);
+    there.reset();
+    EXPECT_EQ(transfer->run().code, NIXL_SUCCESS);
+    EXPECT_TRUE(transfer->request().cancel(kLongEnough));
+}
+
+/// What a peer owes for cancelled runs counts: it drops the requests of somebody who lets too much wait.
+TEST(UcxPacked, CancelledRunsTakeNothingFromTheNext) {
+    test::ExpectLog log;
+    Side one(tcpTraits(), "one"), two(tcpTraits(), "two");
+    constexpr std::size_t kLarge = 64 << 20;
+    Route route(one, two, meet(one, two), kLarge);
+    for (const nixl_xfer_op_t operation : kOperations) {
+        for (int round = 0; round < 40; ++round) {
+            const auto brief = route.transfer(operation, {{0, 0, kLarge}});
+            EXPECT_EQ(brief->post().code, NIXL_IN_PROG);
+            EXPECT_TRUE(brief->request().cancel(kLongEnough));
+        }
+        const auto last = route.transfer(operation, {{0, 0, kLarge}});
+        EXPECT_EQ(last->run().code, NIXL_SUCCESS);
+        EXPECT_TRUE(last->request().cancel(kLongEnough));
+    }
+}
+
+/// By force a peer closes its half without a word. Who then forgets it and loads it again starts anew.
+TEST(UcxPacked, LoadingAPeerAgainMendsAConnectionThatAnswersNothing) {
+    test::ExpectLog log;
+    Side one(tcpTraits(), "one"), two(tcpTraits(true, {{"ucx_ep_close_force", "true"}}), "two");
+    const std::vector<Piece> pieces{{0, 0, kSmall}};
+    auto there = std::make_unique<Route>(one, two, meet(one, two), kSmall);
+    auto back = std::make_unique<Route>(two, one, meet(two, one), kSmall);
+    EXPECT_EQ(there->transfer(NIXL_WRITE, pieces)->run().code, NIXL_SUCCESS);
+    EXPECT_EQ(back->transfer(NIXL_WRITE, pieces)->run().code, NIXL_SUCCESS);
+    back.reset();
+    auto unanswered = there->transfer(NIXL_WRITE, pieces);
+    EXPECT_EQ(unanswered->post().code, NIXL_IN_PROG);
+    EXPECT_TRUE(unanswered->request().cancel(kLongEnough));
+    unanswered.reset();
+    there.reset();
+    Route again(one, two, meet(one, two), kSmall);
+    const auto transfer = again.transfer(NIXL_WRITE, pieces);
+    EXPECT_EQ(transfer->run().code, NIXL_SUCCESS);
+    EXPECT_TRUE(transfer->request().cancel(kLongEnough));
 }
 
 /// Of this process, whose UCX is C and allocates without operator new; the target is another one.

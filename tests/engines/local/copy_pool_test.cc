@@ -141,7 +141,7 @@ TEST(CopyPoolTest, ALargeJobGetsAllThreads) {
     all.wait();
 }
 
-TEST(CopyPoolTest, SleepingThreadsAreWokenOneByOne) {
+TEST(CopyPoolTest, SleepingThreadsAreWoken) {
     CopyPool pool;
     pool.allowThreads(3);
     for (int round = 0; round < 200; ++round) {
