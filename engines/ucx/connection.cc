@@ -103,8 +103,10 @@ Connection::open() {
 
 Status
 Connection::report(std::uint64_t opening, ucs_status_t status, bool posting) {
-    if (opening != opening_ || endpoint_ == nullptr)
+    if (opening != opening_)
         return failed(status, "");
+    if (endpoint_ == nullptr)
+        return failure();
     if (posting && !meansDisconnected(status) && broken_.ok())
         return failed(status, "");
     breakWith(status);
@@ -163,6 +165,20 @@ Connection::close(bool force) {
         worker_.add(*closing);
     else
         delete closing;
+}
+
+bool
+Connection::cutOff(std::uint64_t opening) {
+    if (!errorHandling_)
+        return false;
+    if (opening != opening_ || endpoint_ == nullptr)
+        return true;
+    cutOff_.store(opening, std::memory_order_relaxed);
+    broken_ = Status::error(NIXL_ERR_REMOTE_DISCONNECT, "the connection to '", peerName_,
+                            "' was ended by force: a cancelled transfer did not end");
+    NIXL_LOG(kInfo, "UCX: worker ", worker_.index(), ": ", broken_.message());
+    close(true);
+    return true;
 }
 
 void

@@ -61,6 +61,16 @@ public:
     /// is under way, as the worker is driven on.
     void close(bool force);
 
+    /// Ends opening number `opening` by force, if it stands: what is under way on it ends with an error. False
+    /// without error handling, where UCX knows no force.
+    bool cutOff(std::uint64_t opening);
+
+    /// Whether this side ended an opening by cutOff(). Any thread.
+    bool
+    wasCutOff(std::uint64_t opening) const {
+        return cutOff_.load(std::memory_order_relaxed) == opening;
+    }
+
     /// Opens, and calls `done` (without locks) once the peer has answered or cannot be reached. Never fails:
     /// `done` tells. No lock is held.
     void greet(std::function<void(const Status &)> done);
@@ -110,6 +120,7 @@ private:
     std::uint64_t opening_ = 0;
     Status broken_;                   ///< of the present opening
     std::atomic<bool> stands_{false}; ///< there is an endpoint, and it is not broken
+    std::atomic<std::uint64_t> cutOff_{0}; ///< number of the last opening that was
     Status lost_;
 };
 

@@ -34,4 +34,9 @@ UcxRequest::cancel(std::chrono::milliseconds patience) {
     return transfer_->cancel(patience);
 }
 
+void
+UcxRequest::cutOff() {
+    transfer_->cutOff();
+}
+
 } // namespace nixl::ucx

@@ -15,6 +15,7 @@ public:
     Progress post(const std::optional<std::string> &notification) override;
     Progress check() override;
     bool cancel(std::chrono::milliseconds patience) override;
+    void cutOff() override;
 
 private:
     const std::shared_ptr<Transfer> transfer_;

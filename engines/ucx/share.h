@@ -45,6 +45,19 @@ public:
         return error_.ok() && !moved_;
     }
 
+    /// Ends what is under way by ending the connection. REQUIRES: the worker's lock.
+    void
+    cutOff() {
+        if (!over())
+            (void)connection_.cutOff(opening_);
+    }
+
+    /// Whether the last run ended with its connection, which this side ended.
+    bool
+    wasCutOff() const {
+        return connection_.wasCutOff(opening_);
+    }
+
     Connection &
     connection() const {
         return connection_;

@@ -35,6 +35,7 @@ Transfer::start(const std::optional<std::string> &notification) {
         phase_ = Phase::kMoving;
         ended_.store(false);
         outcome_ = {};
+        cutOff_ = false;
     }
     sharesLeft_.store(shares_.size());
     for (const auto &share : shares_) {
@@ -81,6 +82,8 @@ Transfer::moved() {
     {
         LockGuard lock(mutex_);
         Status outcome = outcomeOfShares();
+        cutOff_ = std::any_of(shares_.begin(), shares_.end(),
+                              [](const auto &share) { return share->wasCutOff(); });
         if (!outcome.ok() || !notification_)
             return endLocked(std::move(outcome));
         if (context_.loopback) {
@@ -123,7 +126,7 @@ Transfer::progress() {
     if (!ended_.load())
         return {};
     LockGuard lock(mutex_);
-    return {outcome_.code(), outcome_.message(), endedAt_};
+    return {outcome_.code(), outcome_.message(), endedAt_, cutOff_};
 }
 
 void
@@ -157,6 +160,12 @@ Transfer::cancel(std::chrono::milliseconds patience) {
         }
     } while (std::chrono::steady_clock::now() < limit);
     return false;
+}
+
+void
+Transfer::cutOff() {
+    for (const auto &share : shares_)
+        share->connection().worker().with([&] { share->cutOff(); });
 }
 
 } // namespace nixl::ucx

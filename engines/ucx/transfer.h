@@ -52,6 +52,9 @@ public:
     /// True once local memory is quiet.
     bool cancel(std::chrono::milliseconds patience);
 
+    /// Ends the connections that a cancelled run waits for.
+    void cutOff();
+
 private:
     enum class Phase { kEnded, kMoving, kNotifying };
 
@@ -75,6 +78,7 @@ private:
     std::uint64_t run_ NIXL_GUARDED_BY(mutex_) = 0; ///< number of the present start
     std::atomic<bool> ended_{true};                 ///< phase_ is kEnded; written under mutex_
     Status outcome_ NIXL_GUARDED_BY(mutex_);
+    bool cutOff_ NIXL_GUARDED_BY(mutex_) = false; ///< the run ended with a connection that this side ended
     std::chrono::steady_clock::time_point endedAt_ NIXL_GUARDED_BY(mutex_){};
 };
 

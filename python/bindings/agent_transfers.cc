@@ -1,11 +1,14 @@
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <tuple>
 
 #include "agent.h"
 #include "arrays.h"
 #include "desc_lists.h"
+#include "nixl_ext.h"
 #include "text.h"
 
 namespace py = pybind11;
@@ -99,12 +102,40 @@ estimateXferCost(const nixlAgent &agent, Handle request) {
     return {duration.count(), margin.count(), static_cast<int>(method)};
 }
 
+/// Rounded up, since 0 is no limit; days enough are none either.
+std::chrono::milliseconds
+milliseconds(double seconds) {
+    constexpr double kMost = 1e12;
+    if (!(seconds >= 0))
+        throw py::value_error("a timeout is at least 0 seconds");
+    return std::chrono::milliseconds(
+        seconds * 1e3 > kMost ? 0 : static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
+}
+
 nixl_status_t
-postXferReq(const nixlAgent &agent, Handle request, const Text &notification) {
+postXferReq(const nixlAgent &agent, Handle request, const Text &notification,
+            std::optional<double> timeout) {
     const nixl_opt_args_t options = withNotification({}, notification);
     // Options without a message would clear the one that the request has; none at all keep it.
     const nixl_opt_args_t *extra = options.notif ? &options : nullptr;
-    return checked(withoutGil([&] { return agent.postXferReq(fromHandle<nixlXferReqH>(request), extra); }));
+    auto *posted = fromHandle<nixlXferReqH>(request);
+    const auto limit = timeout ? std::optional(milliseconds(*timeout)) : std::nullopt;
+    return checked(withoutGil([&] {
+        return limit ? nixlPost(agent, posted, *limit, extra) : agent.postXferReq(posted, extra);
+    }));
+}
+
+bool
+cancelXferReq(const nixlAgent &agent, Handle request) {
+    return checked(withoutGil([&] { return nixlCancel(agent, fromHandle<nixlXferReqH>(request)); })) ==
+           NIXL_SUCCESS;
+}
+
+bool
+isQuiet(const nixlAgent &agent, Handle request) {
+    bool quiet = false;
+    checked(withoutGil([&] { return nixlIsQuiet(agent, fromHandle<nixlXferReqH>(request), quiet); }));
+    return quiet;
 }
 
 nixl_status_t
@@ -173,8 +204,11 @@ defineTransfers(AgentClass &agent) {
              "remote_agent"_a, "notif_msg"_a = "", "backend"_a = Handles())
         .def("estimateXferCost", &estimateXferCost, "req_handle"_a,
              "(duration, margin of error, method); microseconds.")
-        .def("postXferReq", &postXferReq, "reqh"_a, "notif_msg"_a = "")
+        .def("postXferReq", &postXferReq, "reqh"_a, "notif_msg"_a = "", "timeout"_a = py::none(),
+             "timeout: seconds, 0: none.")
         .def("getXferStatus", &getXferStatus, "reqh"_a)
+        .def("cancelXferReq", &cancelXferReq, "reqh"_a, "Whether local memory is quiet now.")
+        .def("isQuiet", &isQuiet, "reqh"_a)
         .def("getXferTelemetry", &getXferTelemetry, "reqh"_a)
         .def("queryXferBackend", &queryXferBackend, "reqh"_a)
         .def("releaseXferReq", &releaseXferReq, "reqh"_a)

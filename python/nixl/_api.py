@@ -268,9 +268,25 @@ class nixl_agent:
         )
         return nixl_xfer_handle(self, value)
 
-    def transfer(self, handle: nixl_xfer_handle, notif_msg: str | bytes = b"") -> str:
-        """Starts a request: "DONE" or "PROC"; errors are raised. A message replaces the one that the request has."""
-        return _STATES.get(self.agent.postXferReq(handle._handle, notif_msg), "ERR")
+    def transfer(
+        self, handle: nixl_xfer_handle, notif_msg: str | bytes = b"", timeout: float | None = None
+    ) -> str:
+        """Starts a request: "DONE" or "PROC"; errors are raised. A message replaces the one that the request has.
+
+        A run that has not ended after `timeout` seconds is cancelled, and then raises nixlCancelledError as soon as local
+        memory is quiet. None: as NIXL_TRANSFER_TIMEOUT_MS says; 0: no limit.
+        """
+        return _STATES.get(self.agent.postXferReq(handle._handle, notif_msg, timeout), "ERR")
+
+    def cancel(self, handle: nixl_xfer_handle) -> bool:
+        """Ends a run in progress. True: local memory is quiet, no byte of it is read or written any more. False: not yet;
+        is_quiet() says when, while check_xfer_state() is called. The request stays and can be posted again. Never blocks.
+        """
+        return self.agent.cancelXferReq(handle._handle)
+
+    def is_quiet(self, handle: nixl_xfer_handle) -> bool:
+        """Whether no byte of local memory is read or written by a request: it was never posted, or its last run has ended."""
+        return self.agent.isQuiet(handle._handle)
 
     def check_xfer_state(self, handle: nixl_xfer_handle) -> str:
         """ "DONE" or "PROC"; errors are raised.

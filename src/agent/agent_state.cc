@@ -73,14 +73,7 @@ nixlAgentData::create(const std::string &name, const nixlAgentConfig &config) {
 }
 
 nixlAgentData::~nixlAgentData() {
-    for (std::shared_ptr<nixlXferReqH> &request : requests.clear()) {
-        if (request->release(options->localQuiesceTimeout))
-            continue;
-        NIXL_LOG(kError, "agent '", name,
-                 "' ends while a transfer cannot be stopped; its memory must stay mapped");
-        // The engine still works on it: it stays, with all that it uses, until the process ends.
-        new std::shared_ptr<nixlXferReqH>(std::move(request));
-    }
+    endRequests();
     lists.clear();
     const Status status =
         memory.removeAll([this](const nixl::LocalEntryPtr &entry) { return quiesce(entry); });
@@ -88,6 +81,33 @@ nixlAgentData::~nixlAgentData() {
         NIXL_LOG(kError, "agent '", name, "' ends: ", status.message());
     peers.clear();
     backends.clear();
+}
+
+/// All of them in the time of one: first none is fed any more, then what does not end by itself is cut off.
+void
+nixlAgentData::endRequests() {
+    using Clock = std::chrono::steady_clock;
+    std::vector<std::shared_ptr<nixlXferReqH>> ended = requests.clear();
+    const auto limit = Clock::now() + options->localQuiesceTimeout;
+    const auto left = [&](Clock::time_point until) {
+        return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()),
+                        std::chrono::milliseconds(0));
+    };
+    for (const auto &request : ended)
+        (void)request->cancel("cancelled: the agent ends");
+    const auto patience = std::min(limit, Clock::now() + options->releaseTimeout);
+    for (const auto &request : ended) {
+        if (!request->release(left(patience)))
+            request->cutOff();
+    }
+    for (std::shared_ptr<nixlXferReqH> &request : ended) {
+        if (request->release(left(limit)))
+            continue;
+        NIXL_LOG(kError, "agent '", name,
+                 "' ends while a transfer cannot be stopped; its memory must stay mapped");
+        // The engine still works on it: it stays, with all that it uses, until the process ends.
+        new std::shared_ptr<nixlXferReqH>(std::move(request));
+    }
 }
 
 nixl::EngineConfig

@@ -45,7 +45,8 @@ public:
     nixl::Result<nixlXferReqH *> create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local,
                                         const nixl_xfer_dlist_t &remote, const std::string &agentName,
                                         const nixl_opt_args_t *args);
-    nixl::RequestState post(nixlXferReqH &request, const nixl_opt_args_t *args);
+    nixl::RequestState post(nixlXferReqH &request, const nixl_opt_args_t *args,
+                            std::optional<std::chrono::milliseconds> timeout = std::nullopt);
     nixl::RequestState status(nixlXferReqH &request);
 
     // ---- Peers ----
@@ -125,6 +126,7 @@ private:
     nixl::Status checkMessages(const nixl::Service &service, const nixl::PeerPtr &peer,
                                const nixl::PeerLink &link);
     nixl::Status quiesce(const nixl::LocalEntryPtr &entry);
+    void endRequests();
     void encodeSections(const std::vector<nixl::LocalSection> &sections, const nixl::ServiceList &services,
                         nixl::MetadataBlob &blob) const;
     nixl::Status encodeConnections(const nixl::ServiceList &services, nixl::MetadataBlob &blob) const;

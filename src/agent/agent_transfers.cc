@@ -294,7 +294,7 @@ nixlAgentData::plan(const Ends &ends, std::vector<Pairing> pairings, Choice choi
     parts.blocks = std::move(blocks).value();
     parts.plan = std::move(chosen).value();
     parts.customParam = ends.customParam;
-    auto request = nixlXferReqH::create(std::move(parts), telemetry.get());
+    auto request = nixlXferReqH::create(std::move(parts), {options->transferTimeout, options->cutOffTimeout}, telemetry.get());
     if (!request.ok())
         return request.status();
     NIXL_RETURN_IF_ERROR(request.value()->checkLive());
@@ -302,11 +302,12 @@ nixlAgentData::plan(const Ends &ends, std::vector<Pairing> pairings, Choice choi
 }
 
 RequestState
-nixlAgentData::post(nixlXferReqH &request, const nixl_opt_args_t *args) {
+nixlAgentData::post(nixlXferReqH &request, const nixl_opt_args_t *args,
+                    std::optional<std::chrono::milliseconds> timeout) {
     std::optional<std::optional<std::string>> change;
     if (args)
         change.emplace(nixl::wantedNotification(args));
-    RequestState state = request.post(change);
+    RequestState state = request.post(change, timeout);
     dropIfDisconnected(request, state);
     return state;
 }
@@ -321,6 +322,6 @@ nixlAgentData::status(nixlXferReqH &request) {
 /// A peer that an engine reports as gone is forgotten, as if it had been invalidated.
 void
 nixlAgentData::dropIfDisconnected(const nixlXferReqH &request, const RequestState &state) {
-    if (state.code == NIXL_ERR_REMOTE_DISCONNECT && request.peer() && request.peer()->live.load())
+    if (state.peerGone && request.peer() && request.peer()->live.load())
         peers.drop(request.peer());
 }

@@ -38,6 +38,21 @@ refuse(const char *function, const nixl::Status &status) {
     return status.code();
 }
 
+/// Runs `body(agent's data, request)` if the handle names a request of the agent.
+template<typename Body>
+nixl_status_t
+onRequest(const nixlAgent &agent, const char *function, const nixlXferReqH *request, Body body) {
+    nixlAgentData &data = nixlAgentAccess::data(agent);
+    return nixl::call(data, function, [&]() -> nixl::Status {
+        const auto found = data.requests.find(request);
+        if (!found)
+            return nixl::Status(NIXL_ERR_INVALID_PARAM,
+                                "not a transfer request of this agent (null, or released)");
+        body(data, *found);
+        return {};
+    });
+}
+
 } // namespace
 
 void *
@@ -80,15 +95,40 @@ nixlShareMemfd(int fd, void *address, std::size_t bytes, nixlMemory &memory) {
 
 nixl_status_t
 nixlExplain(const nixlAgent &agent, const nixlXferReqH *request, nixlPathExplanation &explanation) {
+    return onRequest(agent, "nixlExplain", request,
+                     [&](nixlAgentData &, const nixlXferReqH &found) { explanation = found.explanation(); });
+}
+
+nixl_status_t
+nixlPost(const nixlAgent &agent, nixlXferReqH *request, std::chrono::milliseconds timeout,
+         const nixl_opt_args_t *extra_params) {
     nixlAgentData &data = nixlAgentAccess::data(agent);
-    return nixl::call(data, "nixlExplain", [&]() -> nixl::Status {
-        const auto found = data.requests.find(request);
-        if (!found)
-            return nixl::Status(NIXL_ERR_INVALID_PARAM,
-                                "not a transfer request of this agent (null, or released)");
-        explanation = found->explanation();
-        return {};
-    });
+    if (timeout.count() < 0)
+        return nixl::call(data, "nixlPost", [&] {
+            return nixl::Status::error(NIXL_ERR_INVALID_PARAM, "a timeout of ", timeout.count(), " ms");
+        });
+    nixl::RequestState state;
+    const nixl_status_t status =
+        onRequest(agent, "nixlPost", request, [&](nixlAgentData &owner, nixlXferReqH &found) {
+            state = owner.post(found, extra_params, timeout);
+        });
+    return status != NIXL_SUCCESS ? status : nixl::reportState(data, "nixlPost", state);
+}
+
+nixl_status_t
+nixlCancel(const nixlAgent &agent, nixlXferReqH *request) {
+    bool quiet = false;
+    const nixl_status_t status =
+        onRequest(agent, "nixlCancel", request, [&](nixlAgentData &, nixlXferReqH &found) {
+            quiet = found.cancel("cancelled by the program");
+        });
+    return status != NIXL_SUCCESS || quiet ? status : NIXL_IN_PROG;
+}
+
+nixl_status_t
+nixlIsQuiet(const nixlAgent &agent, const nixlXferReqH *request, bool &quiet) {
+    return onRequest(agent, "nixlIsQuiet", request,
+                     [&](nixlAgentData &, const nixlXferReqH &found) { quiet = found.isQuiet(); });
 }
 
 std::string

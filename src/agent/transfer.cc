@@ -1,16 +1,23 @@
 #include "agent/transfer.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "util/concat.h"
 #include "util/log.h"
 
+using nixl::after;
+using nixl::Life;
+using nixl::LifeEvent;
 using nixl::LockGuard;
 using nixl::Progress;
+using nixl::quiet;
 using nixl::RequestState;
 using nixl::Status;
 
 namespace {
+
+/// How long one call into an engine waits for a cancelled run.
+constexpr std::chrono::milliseconds kSlice{5};
 
 std::chrono::microseconds
 elapsed(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
@@ -19,8 +26,9 @@ elapsed(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::t
 
 } // namespace
 
-nixlXferReqH::nixlXferReqH(nixl::TransferParts parts, nixl::Telemetry *telemetry)
-    : parts_(std::move(parts)), telemetry_(telemetry), notification_(parts_.notification) {
+nixlXferReqH::nixlXferReqH(nixl::TransferParts parts, const nixl::TransferLimits &limits,
+                           nixl::Telemetry *telemetry)
+    : parts_(std::move(parts)), limits_(limits), telemetry_(telemetry), notification_(parts_.notification) {
     for (const auto &entry : parts_.blocks.localRegions)
         localRegions_.push_back({static_cast<nixl::LocalEntry &>(*entry).region.get(), entry->desc.devId});
     for (const auto &entry : parts_.blocks.remoteRegions) {
@@ -35,8 +43,9 @@ nixlXferReqH::nixlXferReqH(nixl::TransferParts parts, nixl::Telemetry *telemetry
 }
 
 nixl::Result<std::shared_ptr<nixlXferReqH>>
-nixlXferReqH::create(nixl::TransferParts parts, nixl::Telemetry *telemetry) {
-    std::shared_ptr<nixlXferReqH> request(new nixlXferReqH(std::move(parts), telemetry));
+nixlXferReqH::create(nixl::TransferParts parts, const nixl::TransferLimits &limits,
+                     nixl::Telemetry *telemetry) {
+    std::shared_ptr<nixlXferReqH> request(new nixlXferReqH(std::move(parts), limits, telemetry));
     auto prepared = request->engine().impl().prepare(request->spec_);
     if (!prepared.ok())
         return prepared.status().withContext(request->engine().name());
@@ -95,18 +104,21 @@ nixlXferReqH::uses(const nixl::RegionEntry &entry) const {
 }
 
 RequestState
-nixlXferReqH::post(const std::optional<std::optional<std::string>> &change) {
+nixlXferReqH::post(const std::optional<std::optional<std::string>> &change,
+                   std::optional<std::chrono::milliseconds> timeout) {
     const auto refuse = [](const Status &status) { return RequestState{status.code(), status.message()}; };
     LockGuard lock(mutex_);
-    if (released_)
+    if (life_ == Life::kReleased)
         return refuse(Status::error(NIXL_ERR_INVALID_PARAM, "the request was released"));
-    if (const Status live = checkLive(); !live.ok() && state_.code != NIXL_IN_PROG)
+    if (const Status live = checkLive(); !live.ok() && quiet(life_))
         return refuse(live);
-    if (state_.code == NIXL_IN_PROG) {
+    if (!quiet(life_)) {
         RequestState before = poll();
         if (before.code == NIXL_IN_PROG)
-            return refuse(Status::error(NIXL_ERR_REPOST_ACTIVE, "the previous post is still in progress"));
-        if (before.code == NIXL_ERR_REMOTE_DISCONNECT)
+            return refuse(Status::error(NIXL_ERR_REPOST_ACTIVE, life_ == Life::kCancelling
+                                                                    ? "the previous post is being cancelled"
+                                                                    : "the previous post is still in progress"));
+        if (before.code == NIXL_ERR_REMOTE_DISCONNECT && before.peerGone)
             return before;
         if (const Status live = checkLive(); !live.ok())
             return refuse(live);
@@ -124,6 +136,9 @@ nixlXferReqH::post(const std::optional<std::optional<std::string>> &change) {
         countRun(-1);
         return refuse(live);
     }
+    timeout_ = timeout.value_or(limits_.run);
+    deadline_ = timeout_.count() > 0 ? std::optional(started_ + timeout_) : std::nullopt;
+    life_ = *after(life_, LifeEvent::kPost);
     state_ = {};
     Progress progress = request_->post(notification_);
     times_.postDuration = elapsed(started_, Clock::now());
@@ -137,15 +152,21 @@ nixlXferReqH::status() {
     std::shared_ptr<nixl::EngineWork> work;
     {
         LockGuard lock(mutex_);
-        RequestState state = state_.code == NIXL_IN_PROG ? poll() : tell();
-        if (state.code == NIXL_IN_PROG)
+        RequestState state = quiet(life_) ? tell() : poll();
+        if (life_ == Life::kInProgress)
             work = request_->work();
         if (!work)
             return state;
     }
     work->help(); // without the lock: others can cancel and release meanwhile
     LockGuard lock(mutex_);
-    return state_.code == NIXL_IN_PROG ? poll() : tell();
+    return quiet(life_) ? tell() : poll();
+}
+
+std::optional<nixlXferReqH::Clock::time_point>
+nixlXferReqH::nextLook() const {
+    LockGuard lock(mutex_);
+    return quiet(life_) ? std::nullopt : deadline_;
 }
 
 /// The state, which is no news from now on.
@@ -156,18 +177,48 @@ nixlXferReqH::tell() {
     return told;
 }
 
-/// Asks the engine. A run whose peer was invalidated is cancelled: its result would mean nothing to anybody.
+/// Asks the engine. A run past its deadline is cancelled, and so is one whose peer was invalidated: its result
+/// would mean nothing to anybody. REQUIRES: not quiet.
 RequestState
 nixlXferReqH::poll() {
     Progress progress = request_->check();
-    const bool forgotten = parts_.peer && !parts_.peer->live.load();
-    if (progress.code == NIXL_IN_PROG && forgotten && request_->cancel(std::chrono::milliseconds(0)))
-        progress = request_->check();
-    if (progress.code == NIXL_ERR_CANCELED && forgotten)
-        progress = Progress::failed(checkLive());
+    if (progress.code == NIXL_IN_PROG && life_ == Life::kInProgress) {
+        if (parts_.peer && !parts_.peer->live.load())
+            beginCancel(checkLive());
+        else if (deadline_ && Clock::now() >= *deadline_)
+            beginCancel(Status::error(NIXL_ERR_CANCELED, "not done after ", timeout_.count(),
+                                      " ms, the time that it was given: '", parts_.peerName,
+                                      "' may be stopped, gone or slow"));
+    }
+    if (progress.code == NIXL_IN_PROG && life_ == Life::kCancelling)
+        progress = pursueCancel();
     if (progress.code != NIXL_IN_PROG)
         end(std::move(progress));
     return tell();
+}
+
+/// REQUIRES: not quiet. `cause`: what the run ends with, if nothing else ends it.
+void
+nixlXferReqH::beginCancel(Status cause) {
+    if (life_ == Life::kInProgress)
+        cause_ = std::move(cause);
+    if (life_ == Life::kInProgress || !deadline_)
+        deadline_ = Clock::now() + limits_.cutOff;
+    life_ = *after(life_, LifeEvent::kCancel);
+}
+
+Progress
+nixlXferReqH::pursueCancel() {
+    if (!request_->cancel(std::chrono::milliseconds(0)) && Clock::now() >= *deadline_)
+        force();
+    return request_->check();
+}
+
+/// Again at every look: what is cut off may have been connected anew by another request meanwhile.
+void
+nixlXferReqH::force() {
+    request_->cutOff();
+    (void)request_->cancel(std::chrono::milliseconds(0));
 }
 
 /// Takes in a terminal state of the engine.
@@ -177,7 +228,11 @@ nixlXferReqH::end(Progress progress) {
     times_.xferDuration = elapsed(started_, progress.ended.value_or(Clock::now()));
     times_.totalBytes = static_cast<std::size_t>(parts_.blocks.bytes);
     times_.descCount = parts_.blocks.blocks.size();
-    state_ = {progress.code, std::move(progress.message)};
+    if (life_ == Life::kCancelling && (progress.code == NIXL_ERR_CANCELED || progress.cutOff))
+        progress = Progress::failed(cause_);
+    life_ = *after(life_, progress.code == NIXL_SUCCESS ? LifeEvent::kSuccess : LifeEvent::kFailure);
+    const bool peerGone = progress.code == NIXL_ERR_REMOTE_DISCONNECT && !progress.cutOff;
+    state_ = {progress.code, std::move(progress.message), true, peerGone};
     if (!telemetry_)
         return;
     if (state_.code == NIXL_SUCCESS)
@@ -187,32 +242,66 @@ nixlXferReqH::end(Progress progress) {
 }
 
 bool
-nixlXferReqH::release(std::chrono::milliseconds patience) {
+nixlXferReqH::cancel(std::string cause) {
     LockGuard lock(mutex_);
-    if (state_.code == NIXL_IN_PROG && poll().code == NIXL_IN_PROG) {
-        if (!request_->cancel(patience))
-            return false;
-        end(request_->check());
+    if (quiet(life_))
+        return true;
+    beginCancel(Status(NIXL_ERR_CANCELED, std::move(cause)));
+    poll();
+    return quiet(life_);
+}
+
+bool
+nixlXferReqH::isQuiet() const {
+    LockGuard lock(mutex_);
+    return quiet(life_);
+}
+
+void
+nixlXferReqH::cutOff() {
+    LockGuard lock(mutex_);
+    if (life_ == Life::kCancelling)
+        force();
+}
+
+bool
+nixlXferReqH::release(std::chrono::milliseconds patience) {
+    const auto limit = Clock::now() + patience;
+    if (!cancel("cancelled: the request was released")) {
+        LockGuard lock(mutex_);
+        while (!quiet(life_)) {
+            const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now());
+            // In slices, for the time to cut it off.
+            if (left.count() <= 0)
+                return false;
+            (void)request_->cancel(std::min(left, kSlice));
+            poll();
+        }
     }
-    released_ = true;
-    return true;
+    LockGuard lock(mutex_);
+    const auto released = after(life_, LifeEvent::kRelease);
+    if (released)
+        life_ = *released;
+    return released.has_value() || life_ == Life::kReleased;
 }
 
 Status
 nixlXferReqH::quiesce(const nixl::RegionEntry &entry, std::chrono::milliseconds patience) {
     if (!uses(entry))
         return {};
+    const auto limit = Clock::now() + patience;
     LockGuard lock(mutex_);
-    if (state_.code != NIXL_IN_PROG || poll().code != NIXL_IN_PROG)
+    if (quiet(life_))
         return {};
-    if (!request_->cancel(patience))
-        return Status::error(NIXL_ERR_BACKEND, "a transfer with '", parts_.peerName,
-                             "' that uses it does not end");
-    Progress progress = request_->check();
-    if (progress.code == NIXL_ERR_CANCELED)
-        progress.message =
-            nixl::concat("cancelled: ", nixl::describe(entry.memory, entry.desc), " was deregistered");
-    end(std::move(progress));
+    beginCancel(Status::error(NIXL_ERR_CANCELED, "cancelled: ", nixl::describe(entry.memory, entry.desc),
+                              " was deregistered"));
+    for (poll(); !quiet(life_); poll()) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now());
+        if (left.count() <= 0)
+            return Status::error(NIXL_ERR_BACKEND, "a transfer with '", parts_.peerName,
+                                 "' that uses it does not end");
+        (void)request_->cancel(std::min(left, kSlice));
+    }
     return {};
 }
 

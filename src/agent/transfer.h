@@ -1,10 +1,4 @@
-// A transfer request: what it moves, and the state machine of its posts.
-//
-//             post                engine done, or failed
-//   created ────────▶ in progress ───────────────────────▶ ended (done or failed)
-//      │                 │    ▲                              │
-//      │                 │    └──────────── post ────────────┘
-//      └── release ──▶ gone ◀── release, once local memory is quiet
+// A transfer request: what it moves, and its runs. Its states are those of transfer_life.h.
 #pragma once
 
 #include <chrono>
@@ -16,6 +10,7 @@
 #include "agent/planner.h"
 #include "agent/prepared_list.h"
 #include "agent/request_blocks.h"
+#include "agent/transfer_life.h"
 #include "engine/engine.h"
 #include "nixl_ext.h"
 #include "telemetry/telemetry.h"
@@ -44,6 +39,13 @@ struct RequestState {
     nixl_status_t code = NIXL_IN_PROG;
     std::string message; ///< cause of an error
     bool news = true;    ///< false if an earlier call gave the same answer about the same run
+    bool peerGone = false; ///< of NIXL_ERR_REMOTE_DISCONNECT: the peer itself, not only the connection
+};
+
+/// How long transfers may take to end.
+struct TransferLimits {
+    std::chrono::milliseconds run{0};      ///< a run without a limit of its own; 0: for ever
+    std::chrono::milliseconds cutOff{500}; ///< after a cancel, until the engine ends the run by force
 };
 
 } // namespace nixl
@@ -51,9 +53,11 @@ struct RequestState {
 /// Thread-safe; calls to the engine's request are made one at a time.
 class nixlXferReqH {
 public:
+    using Clock = std::chrono::steady_clock;
+
     /// Prepares the request in its engine. `telemetry` may be null and outlives the request.
-    static nixl::Result<std::shared_ptr<nixlXferReqH>> create(nixl::TransferParts parts,
-                                                              nixl::Telemetry *telemetry);
+    static nixl::Result<std::shared_ptr<nixlXferReqH>>
+    create(nixl::TransferParts parts, const nixl::TransferLimits &limits, nixl::Telemetry *telemetry);
 
     /// The engine's request is quiet: release() returned true, or it was never posted.
     ~nixlXferReqH() = default;
@@ -61,12 +65,28 @@ public:
     nixlXferReqH(const nixlXferReqH &) = delete;
     nixlXferReqH &operator=(const nixlXferReqH &) = delete;
 
-    /// Starts it. `change` replaces the stored notification: absent keeps it, nullopt inside clears it.
+    /// Starts it. `change` replaces the stored notification: absent keeps it, nullopt inside clears it. A run
+    /// that has not ended after `timeout` (0: never; absent: as the limits say) is cancelled.
     /// Returns the state after the post, or why it was not posted.
-    nixl::RequestState post(const std::optional<std::optional<std::string>> &change);
+    nixl::RequestState post(const std::optional<std::optional<std::string>> &change,
+                            std::optional<std::chrono::milliseconds> timeout = std::nullopt);
 
-    /// The state; asks the engine if it is in progress.
+    /// The state; asks the engine if it is in progress, and sees to it that deadlines hold.
     nixl::RequestState status();
+
+    /// When status() has to be called for a deadline to hold, if nobody calls it before; nothing if there is
+    /// none.
+    std::optional<Clock::time_point> nextLook() const;
+
+    /// Ends a run in progress. True if local memory is quiet: then status() tells what the run came to; else
+    /// it has to be asked until it is. Never blocks.
+    bool cancel(std::string cause);
+
+    /// Whether local memory is quiet. Does not ask the engine.
+    bool isQuiet() const;
+
+    /// Ends a cancelled run by force, without waiting for what the limits say.
+    void cutOff();
 
     /// True once local memory is quiet, after at most `patience`; a run in progress is cancelled. From then
     /// on the request cannot be posted.
@@ -99,12 +119,13 @@ public:
     }
 
 private:
-    using Clock = std::chrono::steady_clock;
-
-    nixlXferReqH(nixl::TransferParts parts, nixl::Telemetry *telemetry);
+    nixlXferReqH(nixl::TransferParts parts, const nixl::TransferLimits &limits, nixl::Telemetry *telemetry);
 
     nixl::RequestState poll() NIXL_REQUIRES(mutex_);
     nixl::RequestState tell() NIXL_REQUIRES(mutex_);
+    void beginCancel(nixl::Status cause) NIXL_REQUIRES(mutex_);
+    nixl::Progress pursueCancel() NIXL_REQUIRES(mutex_);
+    void force() NIXL_REQUIRES(mutex_);
     void end(nixl::Progress progress) NIXL_REQUIRES(mutex_);
     void countRun(int by);
     bool uses(const nixl::RegionEntry &entry) const;
@@ -119,14 +140,19 @@ private:
     std::vector<nixl::LocalRegionRef> localRegions_;
     std::vector<nixl::RemoteRegionRef> remoteRegions_;
     nixl::TransferSpec spec_;
+    const nixl::TransferLimits limits_;
     nixl::Telemetry *const telemetry_;
 
     mutable nixl::Mutex mutex_;
     std::unique_ptr<nixl::EngineRequest> request_ NIXL_GUARDED_BY(mutex_);
-    bool released_ NIXL_GUARDED_BY(mutex_) = false;
+    nixl::Life life_ NIXL_GUARDED_BY(mutex_) = nixl::Life::kCreated;
     nixl::RequestState state_ NIXL_GUARDED_BY(mutex_){NIXL_ERR_NOT_POSTED, "the request was never posted",
                                                       false};
     std::optional<std::string> notification_ NIXL_GUARDED_BY(mutex_);
     Clock::time_point started_ NIXL_GUARDED_BY(mutex_);
+    /// In progress: when the run is cancelled. Cancelling: when it is cut off.
+    std::optional<Clock::time_point> deadline_ NIXL_GUARDED_BY(mutex_);
+    std::chrono::milliseconds timeout_ NIXL_GUARDED_BY(mutex_){0}; ///< of the run
+    nixl::Status cause_ NIXL_GUARDED_BY(mutex_);                   ///< of the cancel
     nixl_xfer_telem_t times_ NIXL_GUARDED_BY(mutex_);
 };

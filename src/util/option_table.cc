@@ -61,6 +61,15 @@ constexpr OptionRow kTable[] = {
      .field = &Options::releaseTimeout,
      .help = "How long releasing an active request waits for it to stop, in milliseconds.",
      .most = kDayMs},
+    {.name = "NIXL_TRANSFER_TIMEOUT_MS",
+     .field = &Options::transferTimeout,
+     .help = "After how many milliseconds a transfer that was posted without a time of its own is cancelled; 0: never.",
+     .most = kDayMs},
+    {.name = "NIXL_CUT_OFF_TIMEOUT_MS",
+     .field = &Options::cutOffTimeout,
+     .help = "How long a cancelled transfer may keep its memory busy, in milliseconds, before the connection to its peer is "
+             "ended by force.",
+     .most = kDayMs},
 
     {.name = "NIXL_TELEMETRY_ENABLE",
      .field = &Options::telemetryEnable,

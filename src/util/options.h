@@ -45,6 +45,8 @@ struct Options {
     bool ucxPackedBlocks = true; ///< blocks go packed to engines of ours, where UCX has messages only
     std::uint64_t notifMaxBytes = std::uint64_t{256} << 20;
     std::chrono::milliseconds releaseTimeout{50};
+    std::chrono::milliseconds transferTimeout{0}; ///< of transfers without one of their own; 0: none
+    std::chrono::milliseconds cutOffTimeout{500}; ///< from a cancel to the end by force
 
     std::optional<bool> telemetryEnable;      ///< wins over what the program says
     std::uint64_t telemetryBufferSize = 4096; ///< events, at least 1

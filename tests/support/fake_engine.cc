@@ -180,6 +180,16 @@ public:
         return true;
     }
 
+    void
+    cutOff() override {
+        core_->settings->record(core_->agent, "cutOff", "");
+        if (transfer_ != nullptr && transfer_->check().code == NIXL_IN_PROG &&
+            !core_->settings->script().cutOffFails) {
+            core_->settings->drop(transfer_.get());
+            transfer_->cutOff();
+        }
+    }
+
 private:
     void
     count(int by) {

@@ -144,10 +144,21 @@ FakeTransfer::check() {
 
 void
 FakeTransfer::cancel() {
+    end({NIXL_ERR_CANCELED, "cancelled"});
+}
+
+void
+FakeTransfer::cutOff() {
+    end({NIXL_ERR_REMOTE_DISCONNECT, "the connection was ended by force", {}, true});
+}
+
+/// As `progress` says, unless it runs already.
+void
+FakeTransfer::end(Progress progress) {
     LockGuard lock(mutex_);
     if (state_ == State::kWaiting) {
         state_ = State::kOver;
-        progress_ = {NIXL_ERR_CANCELED, "cancelled", {}};
+        progress_ = std::move(progress);
     }
     changed_.wait(mutex_, [this]() NIXL_REQUIRES(mutex_) { return state_ == State::kOver; });
 }

@@ -96,11 +96,15 @@ public:
     /// Ends it with NIXL_ERR_CANCELED if it is waiting, and waits for the end if it is running.
     void cancel();
 
+    /// Ends it as a connection that this side ends: NIXL_ERR_REMOTE_DISCONNECT, cutOff.
+    void cutOff();
+
 private:
     enum class State { kWaiting, kRunning, kOver };
 
     Status move();
     Status moveBlock(FakeCore &target, const Block &block);
+    void end(Progress progress);
     void finish(Progress progress);
     bool peerGone() const;
 

@@ -193,7 +193,7 @@ TEST_F(Posting, DeregistrationFailsWhileATransferCannotBeStopped) {
     start(FakeCompletion::kHeld);
     nixlXferReqH *request = simpleRequest();
     EXPECT_STATUS(a->postXferReq(request), NIXL_IN_PROG);
-    script([](FakeScript &s) { s.cancelFails = true; });
+    script([](FakeScript &s) { s.cancelFails = s.cutOffFails = true; });
     EXPECT_STATUS(a->deregisterMem(regions(memoryA)), NIXL_ERR_BACKEND);
     EXPECT_THAT(nixl_last_error(), HasSubstr("'b'"));
     fake->releaseAll();
