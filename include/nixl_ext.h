@@ -116,26 +116,27 @@ NIXL_EXPORT nixl_status_t nixlExplain(const nixlAgent &agent, const nixlXferReqH
 
 /**
  * nixlAgent::postXferReq() of a request that gets `timeout` for this run: one that has not ended by then is
- * cancelled, and ends with NIXL_ERR_CANCELED and that cause as soon as local memory is quiet; if it is not within
- * NIXL_CUT_OFF_TIMEOUT_MS, by ending the connection to the peer. 0: no limit, whatever NIXL_TRANSFER_TIMEOUT_MS says.
- * The limit holds while somebody asks for the state or waits. NIXL_ERR_INVALID_PARAM: negative. Any thread.
+ * cancelled, and ends with NIXL_ERR_CANCELED and that cause as soon as local memory is quiet; if it is not
+ * within NIXL_CUT_OFF_TIMEOUT_MS, by ending the connection to the peer. 0: no limit, whatever
+ * NIXL_TRANSFER_TIMEOUT_MS says. The limit holds while somebody asks for the state or waits.
+ * NIXL_ERR_INVALID_PARAM: negative. Any thread.
  */
 NIXL_EXPORT nixl_status_t nixlPost(const nixlAgent &agent, nixlXferReqH *request,
                                    std::chrono::milliseconds timeout,
                                    const nixl_opt_args_t *extra_params = nullptr);
 
 /**
- * Ends a run in progress, which is then NIXL_ERR_CANCELED for getXferStatus(), unless it ended otherwise before.
- * NIXL_SUCCESS: local memory is quiet, no byte of it is read or written by the transfer any more; also for requests
- * that do not run. NIXL_IN_PROG: not yet; ask for the state, or wait, until it is no more in progress. Never blocks;
- * the request stays, and can be posted again. When remote memory is quiet: docs/transfers.md.
- * NIXL_ERR_INVALID_PARAM: not a live request of this agent. Any thread.
+ * Ends a run in progress, which is then NIXL_ERR_CANCELED for getXferStatus(), unless it ended otherwise
+ * before. NIXL_SUCCESS: local memory is quiet, no byte of it is read or written by the transfer any more;
+ * also for requests that do not run. NIXL_IN_PROG: not yet; ask for the state, or wait, until it is no more
+ * in progress. Never blocks; the request stays, and can be posted again. When remote memory is quiet:
+ * docs/transfers.md. NIXL_ERR_INVALID_PARAM: not a live request of this agent. Any thread.
  */
 NIXL_EXPORT nixl_status_t nixlCancel(const nixlAgent &agent, nixlXferReqH *request);
 
 /**
- * Whether local memory is quiet: the request was never posted, or its last run has ended and somebody was told so.
- * Does no work; getXferStatus() and waiting do. NIXL_ERR_INVALID_PARAM: as nixlCancel(). Any thread.
+ * Whether local memory is quiet: the request was never posted, or its last run has ended and somebody was
+ * told so. Does no work; getXferStatus() and waiting do. NIXL_ERR_INVALID_PARAM: as nixlCancel(). Any thread.
  */
 NIXL_EXPORT nixl_status_t nixlIsQuiet(const nixlAgent &agent, const nixlXferReqH *request, bool &quiet);
 

@@ -61,8 +61,8 @@ public:
     /// is under way, as the worker is driven on.
     void close(bool force);
 
-    /// Ends opening number `opening` by force, if it stands: what is under way on it ends with an error. False
-    /// without error handling, where UCX knows no force.
+    /// Ends opening number `opening` by force, if it stands: what is under way on it ends with an error.
+    /// False without error handling, where UCX knows no force.
     bool cutOff(std::uint64_t opening);
 
     /// Whether this side ended an opening by cutOff(). Any thread.
@@ -118,8 +118,8 @@ private:
     const bool errorHandling_;
     ucp_ep_h endpoint_ = nullptr;
     std::uint64_t opening_ = 0;
-    Status broken_;                   ///< of the present opening
-    std::atomic<bool> stands_{false}; ///< there is an endpoint, and it is not broken
+    Status broken_;                        ///< of the present opening
+    std::atomic<bool> stands_{false};      ///< there is an endpoint, and it is not broken
     std::atomic<std::uint64_t> cutOff_{0}; ///< number of the last opening that was
     Status lost_;
 };

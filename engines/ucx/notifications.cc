@@ -16,7 +16,7 @@ encodeNotification(std::string_view sender, std::string_view message) {
 }
 
 Result<Notification>
-decodeNotification(std::string_view payload) {
+decodeNotification(std::string_view payload, std::uint64_t maxBytes) {
     auto reader = Reader::open(payload);
     if (!reader.ok())
         return reader.status();
@@ -28,6 +28,9 @@ decodeNotification(std::string_view payload) {
     const auto message = reader.value().take("msg");
     if (!message.ok())
         return message.status();
+    if (message.value().size() > maxBytes)
+        return Status::error(NIXL_ERR_MISMATCH, "it has ", message.value().size(), " bytes; the limit is ",
+                             maxBytes, " (NIXL_NOTIF_MAX_BYTES)");
     return Notification{std::string(name.value()), std::string(message.value())};
 }
 
@@ -45,17 +48,12 @@ Inbox::onMessage(void *inbox, const void *, std::size_t, void *data, std::size_t
         NIXL_LOG(kWarn, "UCX: a message of ", length, " bytes that a sender offers by rendezvous is refused");
         return UCS_ERR_UNSUPPORTED;
     }
-    if (length > self->maxBytes_) {
-        NIXL_LOG(kWarn, "UCX: a notification of ", length, " bytes is refused; the limit is ",
-                 self->maxBytes_, " (NIXL_NOTIF_MAX_BYTES)");
-        return UCS_OK;
-    }
-    auto notification = decodeNotification({static_cast<const char *>(data), length});
+    auto notification = decodeNotification({static_cast<const char *>(data), length}, self->maxBytes_);
     if (notification.ok())
         self->put(std::move(notification).value());
     else
-        NIXL_LOG(kWarn,
-                 "UCX: a message that is no notification is dropped: ", notification.status().message());
+        NIXL_LOG(kWarn, "UCX: a message that is no notification to take in is dropped: ",
+                 notification.status().message());
     return UCS_OK;
 }
 

@@ -19,8 +19,8 @@ inline constexpr unsigned kNotificationId = 0;
 /// The payload of a notification: docs/wire-format.md, "UCX".
 std::string encodeNotification(std::string_view sender, std::string_view message);
 
-/// Untrusted bytes. NIXL_ERR_MISMATCH: not a notification.
-Result<Notification> decodeNotification(std::string_view payload);
+/// Untrusted bytes. NIXL_ERR_MISMATCH: not a notification, or one whose message is longer than `maxBytes`.
+Result<Notification> decodeNotification(std::string_view payload, std::uint64_t maxBytes);
 
 /// What arrived and was not taken yet. Thread-safe.
 class Inbox {

@@ -82,8 +82,8 @@ Transfer::moved() {
     {
         LockGuard lock(mutex_);
         Status outcome = outcomeOfShares();
-        cutOff_ = std::any_of(shares_.begin(), shares_.end(),
-                              [](const auto &share) { return share->wasCutOff(); });
+        cutOff_ =
+            std::any_of(shares_.begin(), shares_.end(), [](const auto &share) { return share->wasCutOff(); });
         if (!outcome.ok() || !notification_)
             return endLocked(std::move(outcome));
         if (context_.loopback) {

@@ -113,16 +113,14 @@ milliseconds(double seconds) {
 }
 
 nixl_status_t
-postXferReq(const nixlAgent &agent, Handle request, const Text &notification,
-            std::optional<double> timeout) {
+postXferReq(const nixlAgent &agent, Handle request, const Text &notification, std::optional<double> timeout) {
     const nixl_opt_args_t options = withNotification({}, notification);
     // Options without a message would clear the one that the request has; none at all keep it.
     const nixl_opt_args_t *extra = options.notif ? &options : nullptr;
     auto *posted = fromHandle<nixlXferReqH>(request);
     const auto limit = timeout ? std::optional(milliseconds(*timeout)) : std::nullopt;
-    return checked(withoutGil([&] {
-        return limit ? nixlPost(agent, posted, *limit, extra) : agent.postXferReq(posted, extra);
-    }));
+    return checked(withoutGil(
+        [&] { return limit ? nixlPost(agent, posted, *limit, extra) : agent.postXferReq(posted, extra); }));
 }
 
 bool

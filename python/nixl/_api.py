@@ -268,9 +268,7 @@ class nixl_agent:
         )
         return nixl_xfer_handle(self, value)
 
-    def transfer(
-        self, handle: nixl_xfer_handle, notif_msg: str | bytes = b"", timeout: float | None = None
-    ) -> str:
+    def transfer(self, handle: nixl_xfer_handle, notif_msg: str | bytes = b"", timeout: float | None = None) -> str:
         """Starts a request: "DONE" or "PROC"; errors are raised. A message replaces the one that the request has.
 
         A run that has not ended after `timeout` seconds is cancelled, and then raises nixlCancelledError as soon as local

@@ -40,6 +40,8 @@ __version__: str
 class nixlAgent:
     """Registers memory, learns about peers, moves blocks between them."""
     def __init__(self, name: str | bytes, config: nixlAgentConfig) -> None: ...
+    def cancelXferReq(self, reqh: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        """Whether local memory is quiet now."""
     def checkRemoteMD(self, remote_agent: str | bytes, descs: nixlXferDList) -> nixl_status_t:
         """Returns errors, raises none."""
     def createBackend(self, name: str | bytes, params: collections.abc.Mapping[str, str]) -> int: ...
@@ -63,12 +65,14 @@ class nixlAgent:
     def invalidateLocalMD(self, ip_addr: str | bytes = '', port: typing.SupportsInt | typing.SupportsIndex = 0) -> None: ...
     def invalidateRemoteMD(self, remote_agent: str | bytes) -> nixl_status_t:
         """Returns errors, raises none."""
+    def isQuiet(self, reqh: typing.SupportsInt | typing.SupportsIndex) -> bool: ...
     def loadRemoteMD(self, remote_metadata: str | bytes) -> bytes:
         """The name of the agent that it describes."""
     def makeConnection(self, remote_agent: str | bytes, backends: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> nixl_status_t: ...
     def makeXferReq(self, operation: nixl_xfer_op_t, local_side: typing.SupportsInt | typing.SupportsIndex, local_indices: collections.abc.Iterable[typing.SupportsIndex] | typing_extensions.Buffer, remote_side: typing.SupportsInt | typing.SupportsIndex, remote_indices: collections.abc.Iterable[typing.SupportsIndex] | typing_extensions.Buffer, notif_msg: str | bytes = '', backend: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], skip_desc_merg: bool = False) -> int:
         """Arrays of indices must not be written to by other threads during the call."""
-    def postXferReq(self, reqh: typing.SupportsInt | typing.SupportsIndex, notif_msg: str | bytes = '') -> nixl_status_t: ...
+    def postXferReq(self, reqh: typing.SupportsInt | typing.SupportsIndex, notif_msg: str | bytes = '', timeout: typing.SupportsFloat | typing.SupportsIndex | None = None) -> nixl_status_t:
+        """timeout: seconds, 0: none."""
     @typing.overload
     def prepMemView(self, dlist: nixlXferDList, backends: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> int: ...
     @typing.overload

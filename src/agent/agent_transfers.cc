@@ -294,7 +294,8 @@ nixlAgentData::plan(const Ends &ends, std::vector<Pairing> pairings, Choice choi
     parts.blocks = std::move(blocks).value();
     parts.plan = std::move(chosen).value();
     parts.customParam = ends.customParam;
-    auto request = nixlXferReqH::create(std::move(parts), {options->transferTimeout, options->cutOffTimeout}, telemetry.get());
+    auto request = nixlXferReqH::create(std::move(parts), {options->transferTimeout, options->cutOffTimeout},
+                                        telemetry.get());
     if (!request.ok())
         return request.status();
     NIXL_RETURN_IF_ERROR(request.value()->checkLive());

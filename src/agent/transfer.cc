@@ -115,9 +115,10 @@ nixlXferReqH::post(const std::optional<std::optional<std::string>> &change,
     if (!quiet(life_)) {
         RequestState before = poll();
         if (before.code == NIXL_IN_PROG)
-            return refuse(Status::error(NIXL_ERR_REPOST_ACTIVE, life_ == Life::kCancelling
-                                                                    ? "the previous post is being cancelled"
-                                                                    : "the previous post is still in progress"));
+            return refuse(
+                Status::error(NIXL_ERR_REPOST_ACTIVE, life_ == Life::kCancelling
+                                                          ? "the previous post is being cancelled"
+                                                          : "the previous post is still in progress"));
         if (before.code == NIXL_ERR_REMOTE_DISCONNECT && before.peerGone)
             return before;
         if (const Status live = checkLive(); !live.ok())
@@ -177,8 +178,8 @@ nixlXferReqH::tell() {
     return told;
 }
 
-/// Asks the engine. A run past its deadline is cancelled, and so is one whose peer was invalidated: its result
-/// would mean nothing to anybody. REQUIRES: not quiet.
+/// Asks the engine. A run past its deadline is cancelled, and so is one whose peer was invalidated: its
+/// result would mean nothing to anybody. REQUIRES: not quiet.
 RequestState
 nixlXferReqH::poll() {
     Progress progress = request_->check();

@@ -37,8 +37,8 @@ struct TransferParts {
 /// What a call on a request answers.
 struct RequestState {
     nixl_status_t code = NIXL_IN_PROG;
-    std::string message; ///< cause of an error
-    bool news = true;    ///< false if an earlier call gave the same answer about the same run
+    std::string message;   ///< cause of an error
+    bool news = true;      ///< false if an earlier call gave the same answer about the same run
     bool peerGone = false; ///< of NIXL_ERR_REMOTE_DISCONNECT: the peer itself, not only the connection
 };
 

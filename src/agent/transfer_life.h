@@ -27,20 +27,20 @@ enum class LifeEvent {
 inline constexpr std::size_t kLives = 6;
 inline constexpr std::size_t kLifeEvents = 5;
 
-/// Where an event leads; nothing where it is refused. In all states but kInProgress and kCancelling local memory is
-/// quiet.
+/// Where an event leads; nothing where it is refused. In all states but kInProgress and kCancelling local
+/// memory is quiet.
 constexpr std::optional<Life>
 after(Life life, LifeEvent event) {
     using enum Life;
     constexpr std::optional<Life> no;
     constexpr std::array<std::array<std::optional<Life>, kLifeEvents>, kLives> kTable{{
         //                post         success  failure  cancel       release
-        /* created    */ {kInProgress, no,      no,      kCreated,    kReleased},
-        /* in progress*/ {no,          kDone,   kFailed, kCancelling, no},
-        /* cancelling */ {no,          kDone,   kFailed, kCancelling, no},
-        /* done       */ {kInProgress, no,      no,      kDone,       kReleased},
-        /* failed     */ {kInProgress, no,      no,      kFailed,     kReleased},
-        /* released   */ {no,          no,      no,      no,          no},
+        /* created    */ {kInProgress, no, no, kCreated, kReleased},
+        /* in progress*/ {no, kDone, kFailed, kCancelling, no},
+        /* cancelling */ {no, kDone, kFailed, kCancelling, no},
+        /* done       */ {kInProgress, no, no, kDone, kReleased},
+        /* failed     */ {kInProgress, no, no, kFailed, kReleased},
+        /* released   */ {no, no, no, no, no},
     }};
     return kTable[static_cast<std::size_t>(life)][static_cast<std::size_t>(event)];
 }

@@ -84,8 +84,8 @@ struct EngineConfig {
     /// not after the engine's destructor has returned. From any thread, with locks of the engine held: it
     /// only wakes whoever waits, and calls nothing of the engine. May be empty.
     std::function<void()> onActivity;
-    /// Called when the engine learns something about the life of a peer; `peer` is for comparing only. From any
-    /// thread, with locks of the engine held, as onActivity. May be empty.
+    /// Called when the engine learns something about the life of a peer; `peer` is for comparing only. From
+    /// any thread, with locks of the engine held, as onActivity. May be empty.
     std::function<void(const Peer *peer, PeerChange change, const std::string &why)> onPeerChange;
 };
 
@@ -239,9 +239,10 @@ public:
     /// check() is then terminal, NIXL_ERR_CANCELED unless it had ended otherwise before.
     virtual bool cancel(std::chrono::milliseconds patience) = 0;
 
-    /// After a cancel() that did not succeed: ends by force what keeps local memory busy, be it the connection
-    /// to the peer, whose other requests then end with NIXL_ERR_REMOTE_DISCONNECT and `cutOff`. Never blocks;
-    /// cancel() tells when memory is quiet. The default does nothing, for engines that always get there.
+    /// After a cancel() that did not succeed: ends by force what keeps local memory busy, be it the
+    /// connection to the peer, whose other requests then end with NIXL_ERR_REMOTE_DISCONNECT and `cutOff`.
+    /// Never blocks; cancel() tells when memory is quiet. The default does nothing, for engines that always
+    /// get there.
     virtual void
     cutOff() {}
 
@@ -350,9 +351,9 @@ public:
 
     // ---- Waiting ----
 
-    /// Somebody is going to wait instead of asking: from now on the engine works without calls of the program,
-    /// and onActivity tells of everything. False: it cannot; who waits has to ask now and then, which is the
-    /// default.
+    /// Somebody is going to wait instead of asking: from now on the engine works without calls of the
+    /// program, and onActivity tells of everything. False: it cannot; who waits has to ask now and then,
+    /// which is the default.
     virtual bool
     watch() {
         return false;

@@ -63,11 +63,13 @@ constexpr OptionRow kTable[] = {
      .most = kDayMs},
     {.name = "NIXL_TRANSFER_TIMEOUT_MS",
      .field = &Options::transferTimeout,
-     .help = "After how many milliseconds a transfer that was posted without a time of its own is cancelled; 0: never.",
+     .help = "After how many milliseconds a transfer that was posted without a time of its own is cancelled; "
+             "0: never.",
      .most = kDayMs},
     {.name = "NIXL_CUT_OFF_TIMEOUT_MS",
      .field = &Options::cutOffTimeout,
-     .help = "How long a cancelled transfer may keep its memory busy, in milliseconds, before the connection to its peer is "
+     .help = "How long a cancelled transfer may keep its memory busy, in milliseconds, before the connection "
+             "to its peer is "
              "ended by force.",
      .most = kDayMs},
 
