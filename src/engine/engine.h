@@ -62,6 +62,15 @@ struct Capabilities {
     std::vector<std::pair<nixl_mem_t, std::string>> refused{};
 };
 
+class Peer;
+
+/// What an engine can learn about a peer that it has met.
+enum class PeerChange {
+    kStalled, ///< it does not answer, and may go on at any time: nothing of it has ended
+    kResumed, ///< it answers again
+    kLost,    ///< it is gone: what is under way with it ends with NIXL_ERR_REMOTE_DISCONNECT
+};
+
 /// What the core tells a new engine.
 struct EngineConfig {
     std::string agentName;
@@ -75,6 +84,9 @@ struct EngineConfig {
     /// not after the engine's destructor has returned. From any thread, with locks of the engine held: it
     /// only wakes whoever waits, and calls nothing of the engine. May be empty.
     std::function<void()> onActivity;
+    /// Called when the engine learns something about the life of a peer; `peer` is for comparing only. From any
+    /// thread, with locks of the engine held, as onActivity. May be empty.
+    std::function<void(const Peer *peer, PeerChange change, const std::string &why)> onPeerChange;
 };
 
 /// An engine's side of a local registration. Destroyed after Engine::deregister succeeded or with the engine.
@@ -171,10 +183,13 @@ struct Progress {
     std::string message;               ///< cause of an error
     /// When the engine saw it end, if it knows better than the moment of the question.
     std::optional<std::chrono::steady_clock::time_point> ended{};
+    /// Of NIXL_ERR_REMOTE_DISCONNECT: this side has ended the connection by force; the peer may be well, and
+    /// is connected with again at the next use.
+    bool cutOff = false;
 
     static Progress
     failed(Status status) {
-        return {status.code(), status.message(), std::nullopt};
+        return {status.code(), status.message()};
     }
 };
 
@@ -223,6 +238,12 @@ public:
     /// Stops feeding the transfer and waits, at most `patience`, until local memory is quiet. True if it is:
     /// check() is then terminal, NIXL_ERR_CANCELED unless it had ended otherwise before.
     virtual bool cancel(std::chrono::milliseconds patience) = 0;
+
+    /// After a cancel() that did not succeed: ends by force what keeps local memory busy, be it the connection
+    /// to the peer, whose other requests then end with NIXL_ERR_REMOTE_DISCONNECT and `cutOff`. Never blocks;
+    /// cancel() tells when memory is quiet. The default does nothing, for engines that always get there.
+    virtual void
+    cutOff() {}
 
 protected:
     EngineRequest() = default;
@@ -326,6 +347,16 @@ public:
 
     /// Appends what arrived since the last call.
     virtual Status takeNotifications(std::vector<Notification> &out);
+
+    // ---- Waiting ----
+
+    /// Somebody is going to wait instead of asking: from now on the engine works without calls of the program,
+    /// and onActivity tells of everything. False: it cannot; who waits has to ask now and then, which is the
+    /// default.
+    virtual bool
+    watch() {
+        return false;
+    }
 
     // ---- Telemetry ----
 
