@@ -1,7 +1,7 @@
 // The additions of nixl_ext.h.
 #include "nixl_ext.h"
 
-#include "agent/agent_state.h"
+#include "agent/agent_access.h"
 #include "agent/edge.h"
 #include "memory/sealed_memory.h"
 #include "util/concat.h"
@@ -10,13 +10,6 @@
 #ifndef NIXL_VERSION
 #error "the build defines NIXL_VERSION"
 #endif
-
-struct nixlAgentAccess {
-    static nixlAgentData &
-    data(const nixlAgent &agent) {
-        return *agent.data_;
-    }
-};
 
 const char *
 nixl_version() {
@@ -84,11 +77,25 @@ nixlExplain(const nixlAgent &agent, const nixlXferReqH *request, nixlPathExplana
     return nixl::call(data, "nixlExplain", [&]() -> nixl::Status {
         const auto found = data.requests.find(request);
         if (!found)
-            return nixl::Status(NIXL_ERR_INVALID_PARAM,
-                                "not a transfer request of this agent (null, or released)");
+            return nixl::notALiveRequest();
         explanation = found->explanation();
         return {};
     });
+}
+
+nixl_status_t
+nixlCancel(const nixlAgent &agent, nixlXferReqH *request) {
+    nixlAgentData &data = nixlAgentAccess::data(agent);
+    nixl::RequestState state;
+    const nixl_status_t status = nixl::call(data, "nixlCancel", [&]() -> nixl::Status {
+        const auto found = data.requests.find(request);
+        if (!found)
+            return nixl::notALiveRequest();
+        state = found->cancel();
+        data.activity->signal(); // for others who wait for it
+        return {};
+    });
+    return status != NIXL_SUCCESS ? status : nixl::reportState(data, "nixlCancel", state);
 }
 
 std::string

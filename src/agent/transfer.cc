@@ -148,6 +148,30 @@ nixlXferReqH::status() {
     return state_.code == NIXL_IN_PROG ? poll() : tell();
 }
 
+nixlXferReqH::Look
+nixlXferReqH::look() {
+    LockGuard lock(mutex_);
+    if (state_.code == NIXL_IN_PROG) {
+        (void)poll();
+        state_.news = true;
+    }
+    if (state_.code != NIXL_IN_PROG)
+        return {true};
+    return {false, request_->work()};
+}
+
+RequestState
+nixlXferReqH::cancel() {
+    LockGuard lock(mutex_);
+    if (state_.code == NIXL_IN_PROG && poll().code == NIXL_IN_PROG) {
+        if (!request_->cancel(std::chrono::milliseconds(0)))
+            return {};
+        end(request_->check());
+        state_.news = false; // the caller knows
+    }
+    return {NIXL_SUCCESS, {}};
+}
+
 /// The state, which is no news from now on.
 RequestState
 nixlXferReqH::tell() {

@@ -68,6 +68,22 @@ public:
     /// The state; asks the engine if it is in progress.
     nixl::RequestState status();
 
+    /// What somebody who waits for its end finds.
+    struct Look {
+        bool ended = false; ///< it is not in progress
+        /// What the waiter can do of it meanwhile; nullptr: nothing.
+        std::shared_ptr<nixl::EngineWork> work{};
+        /// It has to be looked at then, whatever its engine tells.
+        std::optional<std::chrono::steady_clock::time_point> next{};
+    };
+
+    /// Asks the engine if it is in progress. An end stays news for those who ask for the state.
+    Look look();
+
+    /// Cancels a run in progress without waiting. NIXL_SUCCESS: local memory is quiet; NIXL_IN_PROG: it will
+    /// be when the run has ended.
+    nixl::RequestState cancel();
+
     /// True once local memory is quiet, after at most `patience`; a run in progress is cancelled. From then
     /// on the request cannot be posted.
     bool release(std::chrono::milliseconds patience);
