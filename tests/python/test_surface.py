@@ -77,6 +77,12 @@ AGENT_CALLS = """
     fetchRemoteMD(remote_agent, ip_addr='', port=0, label='')
     invalidateLocalMD(ip_addr='', port=0)
     explain(reqh)
+    wait(reqh, timeout=None)
+    waitAny(reqhs, timeout=None)
+    waitAll(reqhs, timeout=None)
+    waitNotifs(timeout=None, backends=[])
+    cancel(reqh)
+    watch()
 """
 
 LIST_CALLS = {
@@ -133,6 +139,15 @@ API_CALLS = """
     get_remote_descs(descs, mem_type=None)
     get_serialized_descs(descs)
     deserialize_descs(serialized_descs)
+    cancel(handle)
+    wait(handle, timeout=None)
+    wait_any(handles, timeout=None)
+    wait_all(handles, timeout=None)
+    wait_notif(timeout=None, backends=())
+    fileno()
+    clear_activity()
+    async_transfer(handle, notif_msg=b'')
+    notifications(backends=())
 """
 
 
