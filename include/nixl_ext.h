@@ -134,7 +134,8 @@ inline constexpr std::chrono::microseconds nixl_forever = std::chrono::microseco
 
 /**
  * Waits for the end of a transfer and answers as getXferStatus: NIXL_IN_PROG after `timeout`. A thread that
- * waits for copies does a part of them. If another thread releases the request: NIXL_ERR_INVALID_PARAM.
+ * waits for copies does a part of them. If another thread releases the request: NIXL_ERR_CANCELED or, once
+ * the handle is gone, NIXL_ERR_INVALID_PARAM.
  */
 NIXL_EXPORT nixl_status_t nixlWait(const nixlAgent &agent, nixlXferReqH *request,
                                    std::chrono::microseconds timeout = nixl_forever);

@@ -37,11 +37,10 @@ class _LoopWaiters:
         del self._watch
 
     async def end_of(self, handle: nixl_xfer_handle) -> None:
-        """Returns once the request is not in progress."""
+        """Returns once the request is not in progress. REQUIRES: it is, or has been since self was made."""
         end = self._loop.create_future()
         self._ends[end] = handle._handle
         try:
-            self._look()  # it may have ended before it was entered
             await end
         finally:
             del self._ends[end]

@@ -217,10 +217,11 @@ def test_a_handle_that_is_released_ends_the_wait(slow):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    time.sleep(0.05)
+    time.sleep(0.05)  # for it to sleep; no harm if it does not yet
     agent.release_xfer_handle(handle)
     thread.join()
-    assert [type(error) for error in errors] == [nixlBind.nixlInvalidParamError]
+    # Depending on which it sees first: that the transfer has ended, or that the handle has.
+    assert [type(error) for error in errors] in ([nixlBind.nixlInvalidParamError], [nixlBind.nixlCancelledError])
 
 
 def test_descriptors_end_with_the_agent(pair):

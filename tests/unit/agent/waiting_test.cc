@@ -160,7 +160,8 @@ TEST_F(Waiting, OthersEndTheWait) {
         nixlXferReqH *request = posted();
         auto result = asleep([&] { return nixlWait(*a, request); });
         EXPECT_OK(a->releaseXferReq(request));
-        EXPECT_STATUS(result.get(), NIXL_ERR_INVALID_PARAM);
+        const nixl_status_t answer = result.get();
+        EXPECT_TRUE(answer == NIXL_ERR_INVALID_PARAM || answer == NIXL_ERR_CANCELED) << name(answer);
     }
     {
         nixlXferReqH *request = posted();
