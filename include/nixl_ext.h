@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +31,9 @@ NIXL_EXPORT const char *nixl_last_error();
 NIXL_EXPORT void nixl_add_libucx(const std::string &folder);
 
 namespace nixl {
+class ActivityWatch;
 class SealedMemory;
-}
+} // namespace nixl
 
 /**
  * Memory that other processes of this host can map, so that transfers between them are plain copies: a memfd
@@ -139,5 +141,81 @@ NIXL_EXPORT nixl_status_t nixlCancel(const nixlAgent &agent, nixlXferReqH *reque
  * told so. Does no work; getXferStatus() and waiting do. NIXL_ERR_INVALID_PARAM: as nixlCancel(). Any thread.
  */
 NIXL_EXPORT nixl_status_t nixlIsQuiet(const nixlAgent &agent, const nixlXferReqH *request, bool &quiet);
+
+// ---- Waiting ----
+//
+// Who waits sleeps until something happens, whatever progress threads the agent has: the first wait starts
+// those that it needs (docs/waiting.md). Any thread, any number of them; the agent must outlive the call.
+
+/** A time that does not come. */
+inline constexpr std::chrono::microseconds nixl_forever = std::chrono::microseconds::max();
+
+/**
+ * Waits for the end of a transfer and answers as getXferStatus: NIXL_IN_PROG after `timeout`. A thread that
+ * waits for copies does a part of them. If another thread releases the request: NIXL_ERR_CANCELED or, once
+ * the handle is gone, NIXL_ERR_INVALID_PARAM.
+ */
+NIXL_EXPORT nixl_status_t nixlWait(const nixlAgent &agent, nixlXferReqH *request,
+                                   std::chrono::microseconds timeout = nixl_forever);
+
+/** Waits until nixlIsQuiet(), whatever the run comes to; NIXL_IN_PROG: not after `timeout`. */
+NIXL_EXPORT nixl_status_t nixlWaitQuiet(const nixlAgent &agent, nixlXferReqH *request,
+                                        std::chrono::microseconds timeout = nixl_forever);
+
+/**
+ * Waits until one of the requests is not in progress: it has ended, was released, or was never posted, which
+ * getXferStatus tells. NIXL_SUCCESS: `which` is the first such; NIXL_IN_PROG: none after `timeout`;
+ * NIXL_ERR_INVALID_PARAM: there are no requests.
+ */
+NIXL_EXPORT nixl_status_t nixlWaitAny(const nixlAgent &agent, std::span<nixlXferReqH *const> requests,
+                                      std::size_t &which, std::chrono::microseconds timeout = nixl_forever);
+
+/**
+ * Waits until none of the requests is in progress. NIXL_SUCCESS: all are done; NIXL_IN_PROG: not all have
+ * ended after `timeout`; else what getXferStatus answers for the first that failed.
+ */
+NIXL_EXPORT nixl_status_t nixlWaitAll(const nixlAgent &agent, std::span<nixlXferReqH *const> requests,
+                                      std::chrono::microseconds timeout = nixl_forever);
+
+/** getNotifs once there are any; NIXL_IN_PROG: none after `timeout`. */
+NIXL_EXPORT nixl_status_t nixlWaitNotifs(nixlAgent &agent, nixl_notifs_t &notif_map,
+                                         std::chrono::microseconds timeout = nixl_forever,
+                                         const nixl_opt_args_t *extra_params = nullptr);
+
+/**
+ * A descriptor for poll, epoll and event loops that becomes readable when something happens at an agent: a
+ * transfer has ended, a message has arrived. It does not say what: clear() it, then look. Each has events of
+ * its own. Copies share it; it is closed with the last one, and may outlive the agent. In a forked child it
+ * does nothing. Any thread.
+ *
+ * Let the last look before a sleep be nixlWaitAny or nixlWaitNotifs with timeout 0: the library's threads
+ * then know at once that the program has stopped asking.
+ */
+class nixlWatch {
+public:
+    nixlWatch() = default; ///< none
+
+    explicit
+    operator bool() const {
+        return watch_ != nullptr;
+    }
+
+    /** Owned by the object; -1 if there is none. */
+    NIXL_EXPORT int fd() const;
+
+    /** Not readable any more until the next event. What happened before is seen by a look from now on. */
+    NIXL_EXPORT void clear();
+
+private:
+    friend nixl_status_t nixlWatchActivity(const nixlAgent &agent, nixlWatch &watch);
+
+    std::shared_ptr<nixl::ActivityWatch> watch_;
+};
+
+/**
+ * Watches an agent. NIXL_ERR_BACKEND: there is no descriptor left; NIXL_ERR_NOT_SUPPORTED: a backend of the
+ * agent cannot tell of events, so one has to ask or to use the calls above.
+ */
+NIXL_EXPORT nixl_status_t nixlWatchActivity(const nixlAgent &agent, nixlWatch &watch);
 
 #endif

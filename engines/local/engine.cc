@@ -286,4 +286,12 @@ LocalEngine::takeNotifications(std::vector<Notification> &out) {
     return {};
 }
 
+/// Its threads work without calls anyway.
+bool
+LocalEngine::watch() {
+    if (!guard_.inherited())
+        process_->loop().leave();
+    return true;
+}
+
 } // namespace nixl::local

@@ -50,6 +50,7 @@ public:
 
     Status notify(Peer *peer, std::string_view message) override;
     Status takeNotifications(std::vector<Notification> &out) override;
+    bool watch() override;
 
 private:
     LocalEngine(std::shared_ptr<HostProcess> process, std::shared_ptr<Endpoint> endpoint,

@@ -33,7 +33,7 @@ LocalRequest::post(const std::optional<std::string> &notification) {
         while (const auto claimed = transfer_->claim())
             transfer_->run(claimed->batch);
     }
-    return transfer_->progress();
+    return transfer_->posted();
 }
 
 Status

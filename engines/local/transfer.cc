@@ -62,6 +62,7 @@ Transfer::start(const Lane &lane, const std::optional<std::string> &message) {
     message_ = message;
     next_ = 0;
     stop_ = false;
+    posting_ = true;
     othersAtWork_.store(false, std::memory_order_relaxed);
     outcome_ = Status();
 }
@@ -194,6 +195,7 @@ Transfer::batchEnded(const Status &status) {
     Lane lane;
     std::uint64_t run = 0;
     std::optional<std::string> message;
+    bool quietly = false;
     {
         const LockGuard lock(mutex_);
         --underWay_;
@@ -216,10 +218,11 @@ Transfer::batchEnded(const Status &status) {
         } else {
             finish(Status());
         }
+        quietly = posting_;
     }
     if (message)
         tell(lane, run, std::move(*message));
-    else
+    else if (!quietly)
         self_->signalActivity();
 }
 
@@ -234,13 +237,16 @@ Transfer::tell(const Lane &lane, std::uint64_t run, std::string message) {
 
 void
 Transfer::told(std::uint64_t run, const Status &status) {
+    bool quietly = false;
     {
         const LockGuard lock(mutex_);
         if (run != run_ || phase_ != Phase::kTelling)
             return; // canceled meanwhile
         finish(status);
+        quietly = posting_;
     }
-    self_->signalActivity();
+    if (!quietly)
+        self_->signalActivity();
 }
 
 void
@@ -260,6 +266,15 @@ Transfer::progress() const {
     if (phase_ != Phase::kTerminal)
         return {};
     return {outcome_.code(), outcome_.message(), endTime_};
+}
+
+Progress
+Transfer::posted() {
+    {
+        const LockGuard lock(mutex_);
+        posting_ = false;
+    }
+    return progress();
 }
 
 bool

@@ -60,7 +60,7 @@ public:
     /// Whether the calling thread can do it itself in little time.
     bool small() const;
 
-    /// Begins a run. REQUIRES: none is in progress.
+    /// Begins a run, whose end is told of only after posted(). REQUIRES: none is in progress.
     void start(const Lane &lane, const std::optional<std::string> &message);
 
     /// Ends as failed without having begun. REQUIRES: no run is in progress.
@@ -70,6 +70,9 @@ public:
     void run(std::size_t batch) override;
 
     Progress progress() const;
+
+    /// progress(), for a caller of start() that tells of an end itself.
+    Progress posted();
 
     /// Whether there may be a batch that nobody has taken.
     bool wantsHelp() const;
@@ -115,6 +118,7 @@ private:
     std::size_t next_ NIXL_GUARDED_BY(mutex_) = 0;
     std::size_t underWay_ NIXL_GUARDED_BY(mutex_) = 0;
     bool stop_ NIXL_GUARDED_BY(mutex_) = false;
+    bool posting_ NIXL_GUARDED_BY(mutex_) = false; // from start() to posted()
     Status outcome_ NIXL_GUARDED_BY(mutex_);
     /// From when no batch is left until the end; changes under the lock. So who asks again and again does not
     /// take the lock from those who are at work.

@@ -1,6 +1,8 @@
 #include "engines/south_bound/engine.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "engines/south_bound/request.h"
 #include "utils/common/nixl_log.h"
@@ -151,14 +153,36 @@ Status
 SouthBoundEngine::takeNotifications(std::vector<Notification> &out) {
     if (!capabilities_.notifications)
         return Engine::takeNotifications(out);
-    notif_list_t arrived;
     LockGuard lock(mutex_);
-    const Status status =
-        call("getNotifs", [&](nixlBackendEngine &foreign) { return foreign.getNotifs(arrived); });
+    const Status status = collect();
     // What arrived before an error is not lost with it.
-    for (auto &[agent, message] : arrived)
-        out.push_back({std::move(agent), std::move(message)});
+    std::move(arrived_.begin(), arrived_.end(), std::back_inserter(out));
+    arrived_.clear();
     return status;
+}
+
+Status
+SouthBoundEngine::collect() {
+    notif_list_t arrived;
+    Status status = call("getNotifs", [&](nixlBackendEngine &foreign) { return foreign.getNotifs(arrived); });
+    for (auto &[agent, message] : arrived)
+        arrived_.push_back({std::move(agent), std::move(message)});
+    const bool failed = std::exchange(collected_, status.ok()) && !status.ok();
+    if ((failed || !arrived.empty()) && config_.onActivity)
+        config_.onActivity();
+    return status;
+}
+
+bool
+SouthBoundEngine::watch() {
+    // Of transfers the thread tells in any case.
+    if (!capabilities_.notifications || watched_.load())
+        return true;
+    LockGuard lock(mutex_);
+    watched_.store(true);
+    fresh_ = true;
+    startPolling();
+    return true;
 }
 
 std::vector<nixlTelemetryEvent>
@@ -170,6 +194,12 @@ SouthBoundEngine::takeTelemetry() {
 void
 SouthBoundEngine::activate(SouthBoundRequest &request) {
     active_.insert(&request);
+    fresh_ = true;
+    startPolling();
+}
+
+void
+SouthBoundEngine::startPolling() {
     if (!polling_) {
         poller_.start("nixl-plugin", [this] { pollLoop(); });
         polling_ = true;
@@ -181,6 +211,8 @@ void
 SouthBoundEngine::deactivate(SouthBoundRequest &request) {
     active_.erase(&request);
     ended_.notifyAll();
+    if (config_.onActivity)
+        config_.onActivity();
 }
 
 bool
@@ -196,16 +228,21 @@ SouthBoundEngine::pollLoop() {
     std::chrono::microseconds pause = kShortest;
     LockGuard lock(mutex_);
     while (!stop_) {
-        if (active_.empty()) {
-            wake_.wait(mutex_, [this]() NIXL_REQUIRES(mutex_) { return stop_ || !active_.empty(); });
+        if (active_.empty() && !watched_)
+            wake_.wait(mutex_, [this]() NIXL_REQUIRES(mutex_) { return stop_ || fresh_; });
+        if (std::exchange(fresh_, false))
             pause = kShortest;
-            continue;
-        }
         const std::vector<SouthBoundRequest *> requests(active_.begin(), active_.end());
         for (SouthBoundRequest *request : requests)
             request->poll();
-        pause = active_.size() < requests.size() ? kShortest : std::min(2 * pause, kLongest);
-        wake_.waitFor(mutex_, pause, [this]() NIXL_REQUIRES(mutex_) { return stop_; });
+        bool any = active_.size() < requests.size();
+        if (watched_) {
+            const std::size_t before = arrived_.size();
+            (void)collect(); // an error is for those who ask
+            any |= arrived_.size() > before;
+        }
+        pause = any ? kShortest : std::min(2 * pause, kLongest);
+        wake_.waitFor(mutex_, pause, [this]() NIXL_REQUIRES(mutex_) { return stop_ || fresh_; });
     }
 }
 

@@ -1,9 +1,11 @@
 // One engine of a south-bound plugin, as the core sees engines.
 //
 // Plugins need not be thread-safe: every call into the plugin's engine is made under one mutex. A thread
-// polls what is in progress, so transfers end, and their notifications leave, without the program's help.
+// polls what is in progress, so transfers end, and their notifications leave, without the program's help;
+// once somebody waits it looks for arrived ones, too.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -48,6 +50,9 @@ public:
     Status notify(Peer *peer, std::string_view message) override;
     Status takeNotifications(std::vector<Notification> &out) override;
     std::vector<nixlTelemetryEvent> takeTelemetry() override;
+
+    /// The thread takes in messages, too, from now on.
+    bool watch() override;
 
     // ---- For its regions, peers and requests ----
 
@@ -110,6 +115,9 @@ private:
     /// plugin's handles from them. The mutex is given up while waiting, so requests may come and go.
     template<typename ForEachUser>
     Status endUsers(ForEachUser forEachUser, const std::string &reason) NIXL_REQUIRES(mutex_);
+    /// Takes in what has arrived at the plugin. Tells of it, and of an error if the last call had none.
+    Status collect() NIXL_REQUIRES(mutex_);
+    void startPolling() NIXL_REQUIRES(mutex_);
     /// Makes room for another life of a peer.
     Status retire(PeerState &peer) NIXL_REQUIRES(mutex_);
     void pollLoop();
@@ -124,7 +132,11 @@ private:
     nixlBackendEngine *foreign_ NIXL_GUARDED_BY(mutex_) = nullptr; // constant after start()
     std::unordered_map<std::string, std::weak_ptr<PeerState>> peers_ NIXL_GUARDED_BY(mutex_);
     std::unordered_set<SouthBoundRequest *> active_ NIXL_GUARDED_BY(mutex_);
-    bool polling_ NIXL_GUARDED_BY(mutex_) = false; // the thread runs
+    std::vector<Notification> arrived_ NIXL_GUARDED_BY(mutex_);
+    bool collected_ NIXL_GUARDED_BY(mutex_) = true; // the last collect() had no error
+    bool polling_ NIXL_GUARDED_BY(mutex_) = false;  // the thread runs
+    bool fresh_ NIXL_GUARDED_BY(mutex_) = false;    // there is something new to poll
+    std::atomic<bool> watched_{false};              // the thread collects; written under mutex_
     bool stop_ NIXL_GUARDED_BY(mutex_) = false;
     ConditionVariable wake_;  // the thread waits for work
     ConditionVariable ended_; // others wait for the end of requests

@@ -67,7 +67,7 @@ forgetUcxMessage() {
 }
 
 Result<std::unique_ptr<Context>>
-Context::create(std::shared_ptr<const Library> library, const Settings &settings, bool wakeup) {
+Context::create(std::shared_ptr<const Library> library, const Settings &settings) {
     const Api &api = library->api();
     Config config(api);
     forgetUcxMessage();
@@ -96,9 +96,8 @@ Context::create(std::shared_ptr<const Library> library, const Settings &settings
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
     // The features of NIXL's contexts: both ends of a connection need the same.
     params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
-    if (wakeup)
-        params.features |= UCP_FEATURE_WAKEUP;
-    params.mt_workers_shared = 1; // regions are made and ended by any thread
+    params.features |= UCP_FEATURE_WAKEUP; // of this side alone
+    params.mt_workers_shared = 1;          // regions are made and ended by any thread
     ucp_context_h handle = nullptr;
     forgetUcxMessage();
     status = api.init_version(kMinimumMajor, kMinimumMinor, &params, config.get(), &handle);

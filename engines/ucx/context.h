@@ -14,10 +14,10 @@ namespace nixl::ucx {
 /// Thread-safe.
 class Context {
 public:
-    /// `wakeup`: workers can be slept on. NIXL_ERR_INVALID_PARAM: a setting that this UCX does not take;
+    /// Its workers can be slept on. NIXL_ERR_INVALID_PARAM: a setting that this UCX does not take;
     /// NIXL_ERR_BACKEND: UCX does not start with these settings.
     static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Library> library,
-                                                   const Settings &settings, bool wakeup);
+                                                   const Settings &settings);
 
     /// REQUIRES: its workers and regions are gone.
     ~Context();

@@ -96,8 +96,7 @@ UcxEngine::create(const EngineConfig &config, Settings settings, std::shared_ptr
 
 Status
 UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
-    const bool threads = progressThread || settings_.threads > 0;
-    auto context = Context::create(std::move(library), settings_, threads);
+    auto context = Context::create(std::move(library), settings_);
     if (!context.ok())
         return context.status();
     context_ = std::move(context).value();
@@ -490,6 +489,26 @@ UcxEngine::takeNotifications(std::vector<Notification> &out) {
     driveAll();
     inbox_->take(out);
     return {};
+}
+
+bool
+UcxEngine::watch() {
+    for (const auto &worker : workers_)
+        worker->leave();
+    if (watched_.load())
+        return true;
+    LockGuard lock(watching_);
+    if (unwatchable_)
+        return false;
+    for (const auto &worker : workers_) {
+        if (const Status started = worker->startThread(); !started.ok()) {
+            unwatchable_ = true;
+            NIXL_LOG(kWarn, "UCX: agent '", agentName_, "': who waits has to ask: ", started.message());
+            return false;
+        }
+    }
+    watched_.store(true);
+    return true;
 }
 
 /// Without threads the program's questions are what drives the workers; a few rounds take in what is there.

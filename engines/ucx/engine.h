@@ -54,6 +54,9 @@ public:
     Status notify(Peer *peer, std::string_view message) override;
     Status takeNotifications(std::vector<Notification> &out) override;
 
+    /// Starts threads for the workers that have none.
+    bool watch() override;
+
 private:
     UcxEngine(const EngineConfig &config, Settings settings);
 
@@ -82,6 +85,9 @@ private:
     std::vector<std::unique_ptr<RunTable>> runs_;          ///< by worker
     std::size_t mostPieces_ = kMessagePieces;              ///< of a message
     std::vector<std::unique_ptr<ProgressWorker>> workers_; ///< the last settings_.threads are dedicated
+    std::atomic<bool> watched_{false};                     ///< each of the workers has a thread
+    Mutex watching_;                                       ///< held while threads are started
+    bool unwatchable_ NIXL_GUARDED_BY(watching_) = false;  ///< a worker cannot have one
     std::string address_;                                  ///< of worker 0
     KeptConnections kept_;
     std::unique_ptr<UcxPeer> self_;

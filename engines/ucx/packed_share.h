@@ -74,6 +74,12 @@ public:
                                                  std::size_t mostPieces);
     void feed() override;
 
+    void
+    cutOff() override {
+        if (!over())
+            (void)connection_.cutOff(opening_);
+    }
+
     bool
     over() const override {
         return underWay_ == 0 && !running_;

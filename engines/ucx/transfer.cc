@@ -32,6 +32,7 @@ Transfer::start(const std::optional<std::string> &notification) {
     {
         LockGuard lock(mutex_);
         ++run_;
+        starting_ = true;
         phase_ = Phase::kMoving;
         ended_.store(false);
         outcome_ = {};
@@ -48,6 +49,10 @@ Transfer::start(const std::optional<std::string> &notification) {
             worker.enter(begin);
         else
             worker.with(begin);
+    }
+    {
+        LockGuard lock(mutex_);
+        starting_ = false;
     }
     return progress();
 }
@@ -117,7 +122,7 @@ Transfer::endLocked(Status status) {
     phase_ = Phase::kEnded;
     ended_.store(true);
     changed_.notifyAll();
-    if (context_.onActivity)
+    if (context_.onActivity && !starting_)
         context_.onActivity();
 }
 
@@ -148,7 +153,7 @@ Transfer::cancel(std::chrono::milliseconds patience) {
         drive();
         LockGuard lock(mutex_);
         const bool quiet =
-            changed_.waitFor(mutex_, std::chrono::milliseconds(1),
+            changed_.waitFor(mutex_, std::min(patience, std::chrono::milliseconds(1)),
                              [this]() NIXL_REQUIRES(mutex_) { return phase_ != Phase::kMoving; });
         if (quiet) {
             // If only the message is still on its way, nobody waits for it.

@@ -76,6 +76,7 @@ private:
     ConditionVariable changed_;
     Phase phase_ NIXL_GUARDED_BY(mutex_) = Phase::kEnded;
     std::uint64_t run_ NIXL_GUARDED_BY(mutex_) = 0; ///< number of the present start
+    bool starting_ NIXL_GUARDED_BY(mutex_) = false; ///< within start(), whose caller sees an end itself
     std::atomic<bool> ended_{true};                 ///< phase_ is kEnded; written under mutex_
     Status outcome_ NIXL_GUARDED_BY(mutex_);
     bool cutOff_ NIXL_GUARDED_BY(mutex_) = false; ///< the run ended with a connection that this side ended

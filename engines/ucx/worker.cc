@@ -46,27 +46,29 @@ ProgressWorker::~ProgressWorker() {
 
 Status
 ProgressWorker::startThread() {
+    if (threaded())
+        return {};
     int eventFd = -1;
-    const ucs_status_t status = api().worker_get_efd(handle_, &eventFd);
+    const ucs_status_t status = locked([&] { return api().worker_get_efd(handle_, &eventFd); });
     if (status != UCS_OK)
         return context_.failed("ucp_worker_get_efd", status);
     wake_ = ScopedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_.valid())
         return Status::error(NIXL_ERR_BACKEND, "eventfd: ", std::strerror(errno));
-    threaded_ = true;
+    threaded_.store(true, std::memory_order_release);
     thread_.start(concat("nixl-ucx-", index_), [this] { run(); });
     return {};
 }
 
 void
 ProgressWorker::stopThread() {
-    if (!threaded_)
+    if (!threaded())
         return;
     stop_.store(true);
     const std::uint64_t one = 1;
     (void)!::write(wake_.get(), &one, sizeof one);
     thread_.join();
-    threaded_ = false;
+    threaded_.store(false);
 }
 
 Status
@@ -167,7 +169,7 @@ ProgressWorker::tryProgress() {
 /// Ends the thread's sleep, if it sleeps: what was started here may need it without an event of UCX.
 void
 ProgressWorker::wake() {
-    if (!threaded_ || !sleeping_.load(std::memory_order_seq_cst))
+    if (!threaded() || !sleeping_.load(std::memory_order_seq_cst))
         return;
     const std::uint64_t one = 1;
     (void)!::write(wake_.get(), &one, sizeof one);
@@ -176,7 +178,7 @@ ProgressWorker::wake() {
 void
 ProgressWorker::run() {
     int eventFd = -1;
-    api().worker_get_efd(handle_, &eventFd);
+    locked([&] { return api().worker_get_efd(handle_, &eventFd); });
     auto active = Clock::now();
     while (!stop_.load(std::memory_order_relaxed)) {
         if (pollers_.stepAside(stop_))

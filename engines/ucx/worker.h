@@ -54,15 +54,22 @@ public:
     ProgressWorker(const ProgressWorker &) = delete;
     ProgressWorker &operator=(const ProgressWorker &) = delete;
 
-    /// Starts a thread that drives it from now on and sleeps while there is nothing to do.
+    /// Starts a thread that drives it from now on and sleeps while there is nothing to do; harmless if there
+    /// is one. One caller at a time; others may use the worker meanwhile.
     Status startThread();
 
-    /// The thread ends. Harmless without one.
+    /// The thread ends. Harmless without one. REQUIRES: nobody else uses the worker.
     void stopThread();
 
     bool
     threaded() const {
-        return threaded_;
+        return threaded_.load(std::memory_order_acquire);
+    }
+
+    /// A caller of tryProgress() is going to sleep: the thread does the work.
+    void
+    leave() {
+        pollers_.leave();
     }
 
     /// Runs `body` under the lock, then a round of work, then tells operations that they are over.
@@ -188,8 +195,8 @@ private:
     std::atomic<bool> silent_{false};
     std::atomic<bool> sleeping_{false};
     std::atomic<bool> stop_{false};
-    bool threaded_ = false; ///< constant while anybody else uses the worker
-    ScopedFd wake_;         ///< eventfd: ends the thread's sleep
+    std::atomic<bool> threaded_{false}; ///< set once, while others use the worker
+    ScopedFd wake_;                     ///< eventfd: ends the thread's sleep; constant once threaded_ is set
     Worker thread_;
 };
 

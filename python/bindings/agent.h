@@ -56,6 +56,8 @@ AgentClass defineAgent(pybind11::module_ &module);
 void defineTransfers(AgentClass &agent);
 void defineNotifications(AgentClass &agent);
 void defineMetadata(AgentClass &agent);
+/// Adds nixlWatch, and waiting to nixlAgent.
+void defineWaiting(pybind11::module_ &module, AgentClass &agent);
 /// Adds nixlMemory, alloc and share_memfd.
 void defineMemory(pybind11::module_ &module);
 /// Adds nixlPathExplanation, nixlPathOption and nixlAgent.explain.

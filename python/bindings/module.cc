@@ -19,6 +19,7 @@ PYBIND11_MODULE(_bindings, module) {
     nixl::python::defineNotifications(agent);
     nixl::python::defineMetadata(agent);
     nixl::python::defineExplanations(module, agent);
+    nixl::python::defineWaiting(module, agent);
     nixl::python::defineMemory(module);
     module.def("add_libucx", &nixl_add_libucx, pybind11::arg("folder"),
                "Names the folder of a package libucx whose UCX may be used.");

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from . import _bindings as nixlBind
@@ -72,6 +72,9 @@ class nixl_agent:
         conf = nixl_conf if nixl_conf is not None else nixl_agent_config()
         self._leaked_xfer_handles: list[int] = []
         self._notifs_lock = threading.Lock()
+        self._watch: nixlBind.nixlWatch | None = None
+        self._watch_lock = threading.Lock()
+        self._loops: dict[Any, Any] = {}  # of event loops with tasks that wait; see _async
         self.name = agent_name
         self.notifs: dict[str, list[bytes]] = {}
         self.backends: dict[str, nixl_backend_handle] = {}
@@ -271,20 +274,28 @@ class nixl_agent:
     def transfer(self, handle: nixl_xfer_handle, notif_msg: str | bytes = b"", timeout: float | None = None) -> str:
         """Starts a request: "DONE" or "PROC"; errors are raised. A message replaces the one that the request has.
 
-        A run that has not ended after `timeout` seconds is cancelled, and then raises nixlCancelledError as soon as local
-        memory is quiet. None: as NIXL_TRANSFER_TIMEOUT_MS says; 0: no limit.
+        A run that has not ended after `timeout` seconds is cancelled, and then raises nixlCancelledError as soon as
+        local memory is quiet. None: as NIXL_TRANSFER_TIMEOUT_MS says; 0: no limit.
         """
         return _STATES.get(self.agent.postXferReq(handle._handle, notif_msg, timeout), "ERR")
 
     def cancel(self, handle: nixl_xfer_handle) -> bool:
-        """Ends a run in progress. True: local memory is quiet, no byte of it is read or written any more. False: not yet;
-        is_quiet() says when, while check_xfer_state() is called. The request stays and can be posted again. Never blocks.
+        """Ends a run in progress. True: local memory is quiet, no byte of it is read or written any more. False: not
+        yet; wait_quiet() waits for it. check_xfer_state() then raises nixlCancelledError, unless the run had ended otherwise
+        before. The request stays and can be posted again. Never blocks.
         """
         return self.agent.cancelXferReq(handle._handle)
 
     def is_quiet(self, handle: nixl_xfer_handle) -> bool:
-        """Whether no byte of local memory is read or written by a request: it was never posted, or its last run has ended."""
+        """Whether no byte of local memory is read or written by a request: it was never posted, or its run has ended.
+
+        Does no work; check_xfer_state() and waiting do.
+        """
         return self.agent.isQuiet(handle._handle)
+
+    def wait_quiet(self, handle: nixl_xfer_handle, timeout: float | None = None) -> bool:
+        """Waits until is_quiet(); False after `timeout` seconds. What the run came to is for check_xfer_state()."""
+        return self.agent.waitAny([handle._handle], timeout) is not None
 
     def check_xfer_state(self, handle: nixl_xfer_handle) -> str:
         """ "DONE" or "PROC"; errors are raised.
@@ -372,6 +383,77 @@ class nixl_agent:
     def send_notif(self, remote_agent_name: str | bytes, notif_msg: str | bytes, backend: str | None = None) -> None:
         """Sends a message, empty or not, to a loaded peer or to this agent itself."""
         self.agent.genNotif(remote_agent_name, notif_msg, self._handles([backend] if backend else None))
+
+    # ---- Waiting: a thread that waits sleeps, lets others run, and hears Ctrl-C (docs/waiting.md) ----
+
+    def wait(self, handle: nixl_xfer_handle, timeout: float | None = None) -> str:
+        """What check_xfer_state says once the transfer has ended, or after that many seconds.
+
+        May do a part of the copying, as check_xfer_state does.
+        """
+        return _STATES.get(self.agent.wait(handle._handle, timeout), "ERR")
+
+    def wait_any(self, handles: Sequence[nixl_xfer_handle], timeout: float | None = None) -> nixl_xfer_handle | None:
+        """The first of the requests that is not in progress, as soon as there is one; None after that many seconds.
+
+        check_xfer_state says how it ended, or that it was never posted.
+        """
+        position = self.agent.waitAny([handle._handle for handle in handles], timeout)
+        return None if position is None else handles[position]
+
+    def wait_all(self, handles: Sequence[nixl_xfer_handle], timeout: float | None = None) -> bool:
+        """Whether all of the transfers are done; False after that many seconds. Once all have ended, the error of the
+        first that failed is raised.
+        """
+        return self.agent.waitAll([handle._handle for handle in handles], timeout) == nixlBind.NIXL_SUCCESS
+
+    def wait_notif(self, timeout: float | None = None, backends: Sequence[str] | None = ()) -> dict[str, list[bytes]]:
+        """What get_new_notifs gives, as soon as there is something; empty after that many seconds."""
+        return self.agent.waitNotifs(timeout, self._handles(backends))
+
+    def fileno(self) -> int:
+        """A descriptor for select, poll and the like: readable when something has happened since the last
+        clear_activity(), a transfer ended or a message come. The agent closes it.
+        """
+        with self._watch_lock:
+            if self._watch is None:
+                self._watch = self.agent.watch()
+            return self._watch.fileno()
+
+    def clear_activity(self) -> None:
+        """The descriptor of fileno() is not readable any more until the next event. Look after it, not before."""
+        with self._watch_lock:
+            if self._watch is not None:
+                self._watch.clear()
+
+    async def async_transfer(self, handle: nixl_xfer_handle, notif_msg: str | bytes = b"") -> str:
+        """Starts a request and returns "DONE" when it is; errors are raised. In any event loop with add_reader.
+
+        If the task is cancelled, so is the transfer; the task ends once local memory is quiet.
+        """
+        from . import _async
+
+        return await _async.transfer(self, handle, notif_msg)
+
+    def notifications(self, backends: Sequence[str] | None = ()) -> AsyncIterator[tuple[str, bytes]]:
+        """For `async for`: messages as (sender, message), for ever.
+
+        Takes them out of the attribute notifs, where it puts those that come together, so that none is lost when the
+        loop is left.
+        """
+        from . import _async
+
+        return _async.Notifications(self, backends)
+
+    def _next_notif(self, backends: Sequence[str] | None) -> tuple[str, bytes] | None:
+        with self._notifs_lock:
+            for name, messages in self.wait_notif(0, backends).items():
+                self.notifs.setdefault(name, []).extend(messages)
+            for name, messages in self.notifs.items():
+                if messages:
+                    self.notifs[name] = self.notifs.pop(name)  # the others come first next time
+                    return name, messages.pop(0)
+        return None
 
     # ---- Metadata ----
 

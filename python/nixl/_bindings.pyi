@@ -91,6 +91,16 @@ class nixlAgent:
     def releasedDlistH(self, dlist: typing.SupportsInt | typing.SupportsIndex) -> nixl_status_t: ...
     def sendLocalMD(self, ip_addr: str | bytes = '', port: typing.SupportsInt | typing.SupportsIndex = 0) -> None: ...
     def sendLocalPartialMD(self, descs: nixlRegDList, inc_conn_info: bool = False, backends: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], ip_addr: str | bytes = '', port: typing.SupportsInt | typing.SupportsIndex = 0, label: str | bytes = '') -> None: ...
+    def wait(self, reqh: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None = None) -> nixl_status_t:
+        """The state once the transfer has ended, or after that many seconds."""
+    def waitAll(self, reqhs: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None = None) -> nixl_status_t:
+        """NIXL_SUCCESS once all are done, NIXL_IN_PROG after the timeout. The first failure is raised once all have ended."""
+    def waitAny(self, reqhs: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None = None) -> int | None:
+        """The position of the first that is not in progress; None after the timeout."""
+    def waitNotifs(self, timeout: typing.SupportsFloat | typing.SupportsIndex | None = None, backends: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> dict[str, list[bytes]]:
+        """What has arrived, as soon as there is something; empty after the timeout."""
+    def watch(self) -> nixlWatch:
+        """A nixlWatch with events of its own."""
 
 class nixlAgentConfig:
     """How an agent is configured; read once, at its construction."""
@@ -263,6 +273,12 @@ class nixlRepostActiveError(Exception):
 
 class nixlUnknownError(Exception):
     """No better description."""
+
+class nixlWatch:
+    """A descriptor that becomes readable when something happens at an agent; closed with the object."""
+    def clear(self) -> None:
+        """Not readable any more until the next event. What happened before is seen by a look from now on."""
+    def fileno(self) -> int: ...
 
 class nixlXferDList:
     """Descriptors (addr, len, dev_id) of one kind of memory."""

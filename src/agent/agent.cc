@@ -8,17 +8,13 @@
 #include "util/log.h"
 
 using nixl::call;
+using nixl::notALiveRequest;
 using nixl::reportState;
 using nixl::RequestState;
 using nixl::Result;
 using nixl::Status;
 
 namespace {
-
-Status
-notALiveRequest() {
-    return Status::error(NIXL_ERR_INVALID_PARAM, "not a transfer request of this agent (null, or released)");
-}
 
 template<typename T>
 Status
@@ -276,7 +272,9 @@ nixlAgent::releaseXferReq(nixlXferReqH *req_hndl) const {
             return Status::error(NIXL_ERR_REPOST_ACTIVE,
                                  "the transfer is cancelled but its memory is not quiet after ",
                                  data_->options->releaseTimeout.count(), " ms; poll and release again");
-        return data_->requests.remove(req_hndl) ? Status() : notALiveRequest();
+        const auto removed = data_->requests.remove(req_hndl);
+        data_->activity->signal();
+        return removed ? Status() : notALiveRequest();
     });
 }
 
@@ -342,13 +340,19 @@ nixl_status_t
 nixlAgent::loadRemoteMD(const nixl_blob_t &remote_metadata, std::string &agent_name) {
     return call(*data_, "loadRemoteMD", [&] {
         const nixl::BackendTable &backends = data_->backends;
-        return assign(data_->peers.load(remote_metadata, backends.engines(), backends.missing()), agent_name);
+        auto loaded = data_->peers.load(remote_metadata, backends.engines(), backends.missing());
+        data_->activity->signal(); // another life of the peer ends what was in progress with the last one
+        return assign(std::move(loaded), agent_name);
     });
 }
 
 nixl_status_t
 nixlAgent::invalidateRemoteMD(const std::string &remote_agent) {
-    return call(*data_, "invalidateRemoteMD", [&] { return data_->peers.invalidate(remote_agent); });
+    return call(*data_, "invalidateRemoteMD", [&] {
+        const Status status = data_->peers.invalidate(remote_agent);
+        data_->activity->signal();
+        return status;
+    });
 }
 
 nixl_status_t

@@ -63,7 +63,7 @@ nixlAgentData::meet(const Service &service, const PeerPtr &peer, const PeerLink 
     if (!lane)
         lane = link.contact->decide(engine, *link.peer, othersThan(*service.engine, peers.links(*peer)));
     if (lane->status().code() == NIXL_ERR_REMOTE_DISCONNECT)
-        peers.drop(peer);
+        forget(peer);
     return *lane;
 }
 
@@ -122,7 +122,7 @@ nixlAgentData::connect(const std::string &agentName, const nixl_opt_args_t *args
             continue;
         }
         if (status.code() == NIXL_ERR_REMOTE_DISCONNECT)
-            peers.drop(peer);
+            forget(peer);
         if (!status.ok())
             return inContext(status);
         connected = true;
@@ -293,7 +293,7 @@ nixlAgentData::notify(const std::string &agentName, const nixl_blob_t &message, 
         if (status.ok())
             status = service.engine->impl().notify(link->peer.get(), message);
         if (status.code() == NIXL_ERR_REMOTE_DISCONNECT)
-            peers.drop(peer);
+            forget(peer);
         return status.withContext(context);
     }
     return refusal;

@@ -46,7 +46,8 @@ nixlAgentData::nixlAgentData(const std::string &name_, const nixlAgentConfig &co
                              std::unique_ptr<nixl::Telemetry> telemetry_,
                              std::shared_ptr<nixl::EngineRegistry> registry)
     : name(name_), config(config_), options(std::move(options_)), incarnation(newIncarnation()),
-      telemetry(std::move(telemetry_)), backends(std::move(registry)), peers(name_) {}
+      telemetry(std::move(telemetry_)), activity(std::make_shared<nixl::Activity>()),
+      backends(std::move(registry)), peers(name_) {}
 
 Result<std::unique_ptr<nixlAgentData>>
 nixlAgentData::create(const std::string &name, const nixlAgentConfig &config) {
@@ -120,6 +121,7 @@ nixlAgentData::engineConfig(const nixl_b_params_t &params) const {
     engine.syncMode = config.syncMode;
     engine.telemetry = telemetry != nullptr;
     engine.options = options;
+    engine.onActivity = [activity = activity] { activity->signal(); };
     return engine;
 }
 
@@ -198,7 +200,12 @@ nixlAgentData::deregisterMem(const nixl_reg_dlist_t &descs, const nixl_opt_args_
 /// Ends the posted requests that use `entry`.
 Status
 nixlAgentData::quiesce(const nixl::LocalEntryPtr &entry) {
-    for (const std::shared_ptr<nixlXferReqH> &request : requests.all())
-        NIXL_RETURN_IF_ERROR(request->quiesce(*entry, options->localQuiesceTimeout));
-    return {};
+    Status status;
+    for (const std::shared_ptr<nixlXferReqH> &request : requests.all()) {
+        status = request->quiesce(*entry, options->localQuiesceTimeout);
+        if (!status.ok())
+            break;
+    }
+    activity->signal();
+    return status;
 }

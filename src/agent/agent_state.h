@@ -4,9 +4,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "agent/activity.h"
 #include "agent/backend_table.h"
 #include "agent/handle_table.h"
 #include "agent/local_memory.h"
@@ -49,6 +51,15 @@ public:
                             std::optional<std::chrono::milliseconds> timeout = std::nullopt);
     nixl::RequestState status(nixlXferReqH &request);
 
+    // ---- Waiting: sleeps until something happens, without a lock ----
+    using Deadline = std::optional<nixl::Activity::Clock::time_point>; ///< nullopt: none
+    /// The position of the first handle that is not of a request in progress, or nothing at the deadline.
+    std::optional<std::size_t> waitAny(std::span<nixlXferReqH *const> handles, const Deadline &deadline);
+    /// True once no handle is of a request in progress.
+    bool waitAll(std::span<nixlXferReqH *const> handles, const Deadline &deadline);
+    /// takeNotifications() until it has any. REQUIRES: `out` is empty, which it still is at the deadline.
+    nixl::Status waitNotifications(nixl_notifs_t &out, const nixl_opt_args_t *args, const Deadline &deadline);
+
     // ---- Peers ----
     nixl::Status connect(const std::string &agentName, const nixl_opt_args_t *args);
     nixl::Result<nixl_blob_t> fullMetadata() const;
@@ -72,6 +83,7 @@ public:
     const nixl::Incarnation incarnation;
     const nixl::ForkGuard fork;
     const std::unique_ptr<nixl::Telemetry> telemetry; ///< null: off; used by requests
+    const std::shared_ptr<nixl::Activity> activity; ///< signalled by engines, and by what ends requests here
     nixl::BackendTable backends;
     nixl::LocalMemory memory;
     nixl::Peers peers;
@@ -131,6 +143,9 @@ private:
                         nixl::MetadataBlob &blob) const;
     nixl::Status encodeConnections(const nixl::ServiceList &services, nixl::MetadataBlob &blob) const;
     void dropIfDisconnected(const nixlXferReqH &request, const nixl::RequestState &state);
+    /// A peer is gone: nothing with it is in progress any more.
+    void forget(const nixl::PeerPtr &peer);
+    template<typename Look> bool waitUntil(const Deadline &deadline, Look look);
 };
 
 namespace nixl {

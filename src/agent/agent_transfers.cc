@@ -275,7 +275,7 @@ nixlAgentData::plan(const Ends &ends, std::vector<Pairing> pairings, Choice choi
                    candidates, std::move(choice.excluded));
     if (!chosen.ok()) {
         if (chosen.status().code() == NIXL_ERR_REMOTE_DISCONNECT && ends.peer)
-            peers.drop(ends.peer);
+            forget(ends.peer);
         return chosen.status();
     }
     const Pairing &pairing = pairings[chosen.value().chosen];
@@ -324,5 +324,11 @@ nixlAgentData::status(nixlXferReqH &request) {
 void
 nixlAgentData::dropIfDisconnected(const nixlXferReqH &request, const RequestState &state) {
     if (state.peerGone && request.peer() && request.peer()->live.load())
-        peers.drop(request.peer());
+        forget(request.peer());
+}
+
+void
+nixlAgentData::forget(const nixl::PeerPtr &peer) {
+    peers.drop(peer);
+    activity->signal();
 }

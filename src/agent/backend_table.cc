@@ -84,10 +84,16 @@ BackendTable::obtain(const EngineFactory &factory, const EngineConfig &config) {
     if (EnginePtr known = findEngine(engines(), factory.info().name))
         return known;
     auto engine = start(factory, config);
-    if (engine.ok()) {
+    if (!engine.ok())
+        return engine;
+    bool watched = false;
+    {
         WriteLock lock(mutex_);
         engines_.push_back(engine.value());
+        watched = watched_;
     }
+    if (watched)
+        (void)engine.value()->impl().watch();
     return engine;
 }
 
@@ -269,6 +275,20 @@ BackendTable::whyRefused(nixl_mem_t memory) const {
             add(engine.name, engine.reason);
     }
     return text;
+}
+
+bool
+BackendTable::watch() {
+    EngineList engines;
+    {
+        WriteLock lock(mutex_);
+        watched_ = true;
+        engines = engines_;
+    }
+    bool all = true;
+    for (const EnginePtr &engine : engines)
+        all = engine->impl().watch() && all;
+    return all;
 }
 
 void

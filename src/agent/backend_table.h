@@ -60,6 +60,10 @@ public:
         return *registry_;
     }
 
+    /// Somebody waits from now on: tells the engines, also those that come later (Engine::watch()), and again
+    /// before every sleep. True if each tells of everything that happens.
+    bool watch();
+
     /// Drops the table's references.
     void clear();
 
@@ -76,6 +80,7 @@ private:
     mutable SharedMutex mutex_;
     BackendList backends_ NIXL_GUARDED_BY(mutex_);
     EngineList engines_ NIXL_GUARDED_BY(mutex_);
+    bool watched_ NIXL_GUARDED_BY(mutex_) = false;
     std::optional<Status> refusal_ NIXL_GUARDED_BY(mutex_); ///< of the engine that joins
 };
 

@@ -40,4 +40,9 @@ reportState(nixlAgentData &data, const char *function, const RequestState &state
     return state.code;
 }
 
+Status
+notALiveRequest() {
+    return Status::error(NIXL_ERR_INVALID_PARAM, "not a transfer request of this agent (null, or released)");
+}
+
 } // namespace nixl

@@ -23,6 +23,9 @@ nixl_status_t report(nixlAgentData &data, const char *function, const Status &st
 /// leave their text.
 nixl_status_t reportState(nixlAgentData &data, const char *function, const RequestState &state);
 
+/// What a call answers about a handle that names no request.
+Status notALiveRequest();
+
 /// Runs `body`, which returns a Status, and reports it; refuses in a forked child. Exceptions (memory that is
 /// not there) become NIXL_ERR_UNKNOWN.
 template<typename Body>

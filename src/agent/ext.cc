@@ -1,7 +1,7 @@
 // The additions of nixl_ext.h.
 #include "nixl_ext.h"
 
-#include "agent/agent_state.h"
+#include "agent/agent_access.h"
 #include "agent/edge.h"
 #include "memory/sealed_memory.h"
 #include "util/concat.h"
@@ -10,13 +10,6 @@
 #ifndef NIXL_VERSION
 #error "the build defines NIXL_VERSION"
 #endif
-
-struct nixlAgentAccess {
-    static nixlAgentData &
-    data(const nixlAgent &agent) {
-        return *agent.data_;
-    }
-};
 
 const char *
 nixl_version() {
@@ -46,8 +39,7 @@ onRequest(const nixlAgent &agent, const char *function, const nixlXferReqH *requ
     return nixl::call(data, function, [&]() -> nixl::Status {
         const auto found = data.requests.find(request);
         if (!found)
-            return nixl::Status(NIXL_ERR_INVALID_PARAM,
-                                "not a transfer request of this agent (null, or released)");
+            return nixl::notALiveRequest();
         body(data, *found);
         return {};
     });
@@ -119,8 +111,9 @@ nixl_status_t
 nixlCancel(const nixlAgent &agent, nixlXferReqH *request) {
     bool quiet = false;
     const nixl_status_t status =
-        onRequest(agent, "nixlCancel", request, [&](nixlAgentData &, nixlXferReqH &found) {
+        onRequest(agent, "nixlCancel", request, [&](nixlAgentData &owner, nixlXferReqH &found) {
             quiet = found.cancel("cancelled by the program");
+            owner.activity->signal(); // for others who wait for it
         });
     return status != NIXL_SUCCESS || quiet ? status : NIXL_IN_PROG;
 }

@@ -164,10 +164,21 @@ nixlXferReqH::status() {
     return quiet(life_) ? tell() : poll();
 }
 
-std::optional<nixlXferReqH::Clock::time_point>
-nixlXferReqH::nextLook() const {
+nixlXferReqH::Look
+nixlXferReqH::look() {
+    // How often a run that was cut off and did not end is looked at.
+    constexpr std::chrono::milliseconds kAgain{10};
     LockGuard lock(mutex_);
-    return quiet(life_) ? std::nullopt : deadline_;
+    if (!quiet(life_)) {
+        (void)poll();
+        state_.news = true;
+    }
+    if (quiet(life_))
+        return {true};
+    Look look{false, life_ == Life::kInProgress ? request_->work() : nullptr, deadline_};
+    if (life_ == Life::kCancelling)
+        look.next = std::max(*deadline_, Clock::now() + kAgain);
+    return look;
 }
 
 /// The state, which is no news from now on.

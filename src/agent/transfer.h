@@ -74,9 +74,17 @@ public:
     /// The state; asks the engine if it is in progress, and sees to it that deadlines hold.
     nixl::RequestState status();
 
-    /// When status() has to be called for a deadline to hold, if nobody calls it before; nothing if there is
-    /// none.
-    std::optional<Clock::time_point> nextLook() const;
+    /// What somebody who waits for its end finds.
+    struct Look {
+        bool ended = false; ///< it is not in progress
+        /// What the waiter can do of it meanwhile; nullptr: nothing.
+        std::shared_ptr<nixl::EngineWork> work{};
+        /// It has to be looked at then, whatever its engine tells.
+        std::optional<std::chrono::steady_clock::time_point> next{};
+    };
+
+    /// Asks the engine if it is in progress. An end stays news for those who ask for the state.
+    Look look();
 
     /// Ends a run in progress. True if local memory is quiet: then status() tells what the run came to; else
     /// it has to be asked until it is. Never blocks.

@@ -351,9 +351,10 @@ public:
 
     // ---- Waiting ----
 
-    /// Somebody is going to wait instead of asking: from now on the engine works without calls of the
-    /// program, and onActivity tells of everything. False: it cannot; who waits has to ask now and then,
-    /// which is the default.
+    /// Somebody is going to sleep instead of asking: from now on the engine works without calls of the
+    /// program. onActivity has told of everything before this, too, or tells of it soon. Called before every
+    /// sleep, so cheap if it is called again; waits for nobody. False: the engine cannot; who waits has to
+    /// ask now and then, which is the default.
     virtual bool
     watch() {
         return false;

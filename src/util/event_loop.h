@@ -47,6 +47,12 @@ public:
     /// lock is held that a handler takes.
     void drive();
 
+    /// A caller of drive() is going to sleep: the thread does the work.
+    void
+    leave() {
+        pollers_.leave();
+    }
+
     /// Whether the caller is a handler, a timer or posted work.
     bool onLoop() const;
 

@@ -57,6 +57,12 @@ public:
         return slept;
     }
 
+    /// Whoever polled is going to sleep: its polls say nothing about the next ones.
+    void
+    leave() {
+        close_.store(0, std::memory_order_relaxed);
+    }
+
 private:
     /// So many polls, each so soon after the one before, are somebody who spins; one that sleeps or does
     /// other work between its polls counts on the thread.

@@ -11,8 +11,8 @@ namespace nixl::conformance {
 
 /// Two agents, "initiator" (the one under test) and "target", who know each other.
 struct Pair {
-    explicit Pair(const PairTraits &traits)
-        : side(traits.engine, "initiator"), peer(makePeer(traits, "target")) {
+    explicit Pair(const PairTraits &traits, bool progressThread = true)
+        : side(traits.engine, "initiator", progressThread), peer(makePeer(traits, "target")) {
         peer->meet("initiator", side.engine().connectionInfo().value());
         loadAgain();
     }

@@ -105,9 +105,13 @@ Registered::loopback() {
     return *loopback_;
 }
 
-Side::Side(const EngineTraits &traits, std::string agent)
-    : traits_(traits), agent_(std::move(agent)),
-      engine_(valueOf(traits.makeFactory()->create(makeConfig(traits, agent_)), "create")) {}
+Side::Side(const EngineTraits &traits, std::string agent, bool progressThread)
+    : traits_(traits), agent_(std::move(agent)) {
+    EngineConfig config = makeConfig(traits, agent_);
+    config.progressThread = progressThread;
+    config.onActivity = [this] { activity_.fetch_add(1); };
+    engine_ = valueOf(traits.makeFactory()->create(config), "create");
+}
 
 std::unique_ptr<Registered>
 Side::allocate(std::size_t length, std::size_t memoryIndex) {

@@ -1,6 +1,7 @@
 // Agents, memory and transfers as the tests of the suite use them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -70,7 +71,7 @@ private:
 class Side {
 public:
     /// Throws std::runtime_error if the engine cannot be made.
-    Side(const EngineTraits &traits, std::string agent);
+    Side(const EngineTraits &traits, std::string agent, bool progressThread = true);
 
     Engine &
     engine() {
@@ -82,12 +83,19 @@ public:
         return agent_;
     }
 
+    /// How often the engine has told that something happened.
+    unsigned
+    activity() const {
+        return activity_.load();
+    }
+
     /// Throws std::runtime_error if it is refused.
     std::unique_ptr<Registered> allocate(std::size_t length, std::size_t memoryIndex = 0);
 
 private:
     const EngineTraits traits_;
     const std::string agent_;
+    std::atomic<unsigned> activity_{0};
     std::unique_ptr<Engine> engine_;
 };
 

@@ -1,11 +1,14 @@
-"""The other process of test_processes.py; multiprocessing imports it there by name."""
+"""The other process of a child.Child; multiprocessing imports it there by name."""
+
+import time
 
 from agents import Memory, finish, local_agent, wait_until
 
 
-def serve(pipe, block, count):
+def serve(pipe, block, count, config):
     """Sends what a peer needs, then does what it is told and answers, until it is told nothing more."""
-    agent = local_agent("child")
+    agent = local_agent("child", **config)
+    agent.fileno()  # it takes part in transfers though it makes no call
     memory = Memory(count, block, seed=2)
     agent.register_memory([memory.region], "DRAM")
     pipe.send((agent.get_agent_metadata(), memory.addr, memory.data.tobytes()))
@@ -29,6 +32,21 @@ def notifications(agent, parent, memory, count):
 
 def notify(agent, parent, memory, message):
     agent.send_notif(parent, message)
+
+
+def notify_later(agent, parent, memory, seconds, messages):
+    """In a moment, when the parent sleeps."""
+    time.sleep(seconds)
+    for message in messages:
+        agent.send_notif(parent, message)
+
+
+def answer(agent, parent, memory, count):
+    """Sends `count` messages of the parent back, each when it comes."""
+    for _ in range(count):
+        for messages in agent.wait_notif().values():
+            for message in messages:
+                agent.send_notif(parent, message)
 
 
 def read_from_parent(agent, parent, memory, descs):

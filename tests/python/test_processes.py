@@ -1,55 +1,19 @@
 """Two processes: what is written, read and said arrives as it was sent."""
 
-import multiprocessing
-
 import numpy as np
-import peer_process
 import pytest
-from agents import WAIT_SECONDS, Memory, finish, local_agent, wait_until
+from agents import finish, wait_until
+from child import Child
 
 BLOCK = 1024
 COUNT = 256
 
 
-class Child:
-    """A spawned process with an agent that knows ours and is known by it."""
-
-    def __init__(self):
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=peer_process.serve, args=(theirs, BLOCK, COUNT), daemon=True)
-        self.process.start()
-        theirs.close()
-        self.memory = Memory(COUNT, BLOCK, seed=1)
-        self.agent = local_agent("parent")
-        self.agent.register_memory([self.memory.region], "DRAM")
-        metadata, self.addr, self.initial = self.receive()
-        self.name = self.agent.add_remote_agent(metadata)
-        self.pipe.send(self.agent.get_agent_metadata())
-
-    def receive(self):
-        assert self.pipe.poll(WAIT_SECONDS), "the other process does not answer"
-        return self.pipe.recv()
-
-    def ask(self, *command):
-        self.pipe.send(command)
-        return self.receive()
-
-    def prepared(self):
-        remote = [(self.addr + i * BLOCK, BLOCK, 0) for i in range(COUNT)]
-        return (
-            self.agent.prep_xfer_dlist("", self.memory.descs(), "DRAM"),
-            self.agent.prep_xfer_dlist(self.name, remote, "DRAM"),
-        )
-
-
 @pytest.fixture
 def child():
-    child = Child()
+    child = Child(BLOCK, COUNT)
     yield child
-    child.pipe.send(None)
-    child.process.join(WAIT_SECONDS)
-    assert child.process.exitcode == 0
+    child.end()
 
 
 def blocks(data):

@@ -56,7 +56,7 @@ AGENT_CALLS = """
         notif_msg='', backend=[], skip_desc_merg=False)
     createXferReq(operation, local_descs, remote_descs, remote_agent, notif_msg='', backend=[])
     estimateXferCost(req_handle)
-    postXferReq(reqh, notif_msg='')
+    postXferReq(reqh, notif_msg='', timeout=None)
     getXferStatus(reqh)
     getXferTelemetry(reqh)
     queryXferBackend(reqh)
@@ -77,6 +77,13 @@ AGENT_CALLS = """
     fetchRemoteMD(remote_agent, ip_addr='', port=0, label='')
     invalidateLocalMD(ip_addr='', port=0)
     explain(reqh)
+    wait(reqh, timeout=None)
+    waitAny(reqhs, timeout=None)
+    waitAll(reqhs, timeout=None)
+    waitNotifs(timeout=None, backends=[])
+    cancelXferReq(reqh)
+    isQuiet(reqh)
+    watch()
 """
 
 LIST_CALLS = {
@@ -105,7 +112,7 @@ API_CALLS = """
     make_prepped_xfer(operation, local_xfer_side, local_indices, remote_xfer_side, \
         remote_indices, notif_msg=b'', backends=(), skip_desc_merge=False)
     initialize_xfer(operation, local_descs, remote_descs, remote_agent, notif_msg=b'', backends=())
-    transfer(handle, notif_msg=b'')
+    transfer(handle, notif_msg=b'', timeout=None)
     check_xfer_state(handle)
     get_xfer_telemetry(handle)
     query_xfer_backend(handle)
@@ -133,6 +140,17 @@ API_CALLS = """
     get_remote_descs(descs, mem_type=None)
     get_serialized_descs(descs)
     deserialize_descs(serialized_descs)
+    cancel(handle)
+    is_quiet(handle)
+    wait_quiet(handle, timeout=None)
+    wait(handle, timeout=None)
+    wait_any(handles, timeout=None)
+    wait_all(handles, timeout=None)
+    wait_notif(timeout=None, backends=())
+    fileno()
+    clear_activity()
+    async_transfer(handle, notif_msg=b'')
+    notifications(backends=())
 """
 
 

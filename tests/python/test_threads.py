@@ -59,6 +59,13 @@ class Calls:
             "fetchRemoteMD": lambda: agent.fetchRemoteMD("beta"),
             "invalidateLocalMD": agent.invalidateLocalMD,
             "explain": lambda: agent.explain(request._handle),
+            "wait": lambda: agent.wait(request._handle, 0),
+            "waitAny": lambda: agent.waitAny([request._handle], 0),
+            "waitAll": lambda: agent.waitAll([request._handle], 0),
+            "waitNotifs": lambda: agent.waitNotifs(0),
+            "cancelXferReq": lambda: agent.cancelXferReq(request._handle),
+            "isQuiet": lambda: agent.isQuiet(request._handle),
+            "watch": agent.watch,
             "the end of an agent": lambda: local_agent("short-lived"),
         }
 

@@ -130,7 +130,7 @@ public:
         transfer_ = std::make_shared<FakeTransfer>(core_, spec_, notification);
         switch (script.completion) {
         case FakeCompletion::kInline:
-            transfer_->run();
+            transfer_->run(true);
             break;
         case FakeCompletion::kWorker:
             worker_->add(transfer_, script.delay);
@@ -216,6 +216,10 @@ public:
                          settings_->refused};
         core_->agent = config.agentName;
         core_->settings = settings_;
+        {
+            LockGuard activityLock(core_->activityMutex);
+            core_->onActivity = config.onActivity;
+        }
         FakeWorld &world = FakeWorld::get();
         WriteLock lock(world.mutex);
         core_->id =
@@ -225,6 +229,10 @@ public:
     }
 
     ~FakeEngine() override {
+        {
+            LockGuard activityLock(core_->activityMutex);
+            core_->onActivity = nullptr;
+        }
         const FakeLive live = settings_->live();
         // Several engines may share the settings, so only the last one can tell what was left over.
         if (live.engines == 1 && live.localRegions + live.remoteRegions + live.peers + live.requests != 0)
@@ -413,6 +421,12 @@ public:
         std::move(core_->inbox.begin(), core_->inbox.end(), std::back_inserter(out));
         core_->inbox.clear();
         return {};
+    }
+
+    bool
+    watch() override {
+        record("watch", "");
+        return settings_->script().watches;
     }
 
 private:

@@ -61,6 +61,8 @@ struct FakeScript {
     std::function<void()> help;         ///< work that a caller may do; may block
     bool cancelFails = false;           ///< cancel() says that memory is not quiet and the transfer goes on
     bool cutOffFails = false;           ///< cutOff() does nothing
+    bool watches = true;                ///< what watch() answers
+    bool silent = false;                ///< nothing is told through onActivity
     std::set<std::string> gone;         ///< agents that answer NIXL_ERR_REMOTE_DISCONNECT
     Path path{"memory", "both ends are in this process", 1.0, 10000.0, 0.01, false, {}, {}};
     Status pathRefused;

@@ -50,6 +50,15 @@ FakeWorld::get() {
     return world;
 }
 
+void
+FakeCore::signal() {
+    if (settings->script().silent)
+        return;
+    LockGuard lock(activityMutex);
+    if (onActivity)
+        onActivity();
+}
+
 FakeLocalRegion::FakeLocalRegion(std::shared_ptr<FakeCore> owner, std::uint64_t key_, FakeRange range_)
     : core(std::move(owner)), key(key_), range(range_) {
     core->settings->changeLive(&FakeLive::localRegions, 1);
@@ -103,6 +112,7 @@ deliverFake(FakeCore &sender, std::uint64_t coreId, const std::string &message) 
         LockGuard inboxLock(target.inboxMutex);
         target.inbox.push_back({sender.agent, message});
     }
+    target.signal();
     sender.settings->record(sender.agent, "notification", message);
     return {};
 }
@@ -113,7 +123,7 @@ FakeTransfer::FakeTransfer(std::shared_ptr<FakeCore> core, const TransferSpec &s
       targetId_(spec.peer == nullptr ? core_->id : static_cast<FakePeer *>(spec.peer)->id) {}
 
 void
-FakeTransfer::run() {
+FakeTransfer::run(bool withinPost) {
     {
         LockGuard lock(mutex_);
         if (state_ != State::kWaiting)
@@ -127,7 +137,7 @@ FakeTransfer::run() {
         status = move();
     if (status.ok() && notification_)
         status = deliverFake(*core_, targetId_, *notification_);
-    finish(status.ok() ? Progress{NIXL_SUCCESS, {}, {}} : Progress::failed(status));
+    finish(status.ok() ? Progress{NIXL_SUCCESS, {}, {}} : Progress::failed(status), withinPost);
 }
 
 Progress
@@ -164,11 +174,15 @@ FakeTransfer::end(Progress progress) {
 }
 
 void
-FakeTransfer::finish(Progress progress) {
-    LockGuard lock(mutex_);
-    progress_ = std::move(progress);
-    state_ = State::kOver;
-    changed_.notifyAll();
+FakeTransfer::finish(Progress progress, bool quietly) {
+    {
+        LockGuard lock(mutex_);
+        progress_ = std::move(progress);
+        state_ = State::kOver;
+        changed_.notifyAll();
+    }
+    if (!quietly)
+        core_->signal();
 }
 
 bool

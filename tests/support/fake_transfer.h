@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,12 @@ struct FakeCore {
 
     Mutex inboxMutex;
     std::vector<Notification> inbox NIXL_GUARDED_BY(inboxMutex);
+
+    /// Calls EngineConfig::onActivity, unless the engine has ended or the script says that it is silent.
+    void signal();
+
+    Mutex activityMutex;
+    std::function<void()> onActivity NIXL_GUARDED_BY(activityMutex);
 };
 
 /// All engines of the process. The mutex is held shared while bytes are copied, so that a deregistration
@@ -87,8 +94,9 @@ public:
     FakeTransfer(std::shared_ptr<FakeCore> core, const TransferSpec &spec,
                  std::optional<std::string> notification);
 
-    /// Moves the bytes as the script says now, once; does nothing if it is not waiting.
-    void run();
+    /// Moves the bytes as the script says now, once; does nothing if it is not waiting. Nothing is told of an
+    /// end within post().
+    void run(bool withinPost = false);
 
     /// Where it stands; a waiting one whose peer is gone ends here.
     Progress check();
@@ -105,7 +113,7 @@ private:
     Status move();
     Status moveBlock(FakeCore &target, const Block &block);
     void end(Progress progress);
-    void finish(Progress progress);
+    void finish(Progress progress, bool quietly);
     bool peerGone() const;
 
     const std::shared_ptr<FakeCore> core_;

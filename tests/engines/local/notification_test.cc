@@ -186,6 +186,19 @@ TEST(Notifications, TheEndOfATransferWakes) {
     EXPECT_EQ(move.check().code, NIXL_SUCCESS);
 }
 
+TEST(Notifications, AnEndWithinThePostWakesNobody) {
+    std::atomic<int> woken{0};
+    TargetProcess target(kMiB);
+    Node node("initiator", kMiB, {}, [&] { ++woken; });
+    Node::Remote &remote = node.load("target", target.card());
+    Move move(node, remote, NIXL_WRITE, {{0, 0, 8}});
+    for (int i = 0; i < 10; ++i) {
+        ASSERT_EQ(move.post().code, NIXL_SUCCESS);
+        ASSERT_EQ(move.post("done").code, NIXL_SUCCESS);
+    }
+    EXPECT_EQ(woken, 0);
+}
+
 TEST(Notifications, TooLongNamesBothNumbers) {
     Options options;
     options.notifMaxBytes = 1000;

@@ -27,7 +27,7 @@ class Stranger {
 public:
     Stranger() {
         auto settings = parseSettings(kTcp);
-        context_ = Context::create(Library::get(Options()).value(), settings.value(), false).value();
+        context_ = Context::create(Library::get(Options()).value(), settings.value()).value();
         worker_ = ProgressWorker::create(*context_, 0).value();
         for (const unsigned id : {kPutBlocks, kBlocksPut, kGetBlocks, kBlocksGot})
             EXPECT_TRUE(worker_->receive(id, onMessage, this).ok());

@@ -1,0 +1,18 @@
+"""The ways between two processes that tests of waiting take."""
+
+import pytest
+
+LANES = {"LOCAL": {}, "UCX": {"NIXL_LOCAL": "off", "UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}}
+
+# (backend, whether there is a progress thread)
+MODES = [
+    pytest.param((lane, thread), id=f"{lane}-{'' if thread else 'no_'}thread") for lane in LANES for thread in (1, 0)
+]
+
+
+def configure(monkeypatch, mode):
+    """Settings of the process for a mode; the arguments of the configuration."""
+    lane, thread = mode
+    for name, value in LANES[lane].items():
+        monkeypatch.setenv(name, value)
+    return {"backends": [lane], "enable_prog_thread": bool(thread)}
