@@ -15,7 +15,7 @@ protected:
     KeptConnectionsTest()
         : settings_(
               parseSettings({{"engine_config", "TLS=tcp,NET_DEVICES=lo"}, {"num_workers", "2"}}).value()),
-          context_(Context::create(Library::get(Options()).value(), settings_, false).value()) {
+          context_(Context::create(Library::get(Options()).value(), settings_).value()) {
         for (unsigned i = 0; i < 2; ++i)
             workers_.push_back(ProgressWorker::create(*context_, i).value());
     }
