@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 DEV = Path(__file__).resolve().parents[2] / "dev"
-COMMANDS = ["setup", "build", "run", "test", "asan", "tsan", "bench", "fmt", "lint", "python"]
+COMMANDS = ["setup", "build", "run", "test", "asan", "tsan", "chaos", "bench", "fmt", "lint", "python"]
 
 
 def dev(*arguments):
