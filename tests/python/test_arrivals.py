@@ -5,8 +5,9 @@ import time
 
 import numpy as np
 import pytest
+from lanes import LANES
 from nixl._bindings import nixlInvalidParamError
-from two_processes import LANES, TwoProcesses
+from two_processes import TwoProcesses
 
 FULL = os.environ.get("TEST_FULL") == "1"
 BLOCK, COUNT = 65536, 4096

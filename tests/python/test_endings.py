@@ -4,8 +4,9 @@ import time
 
 import pytest
 from agents import wait_until
+from lanes import LANES
 from nixl._bindings import nixlCancelledError, nixlRepostActiveError
-from two_processes import FILL, LANES, MODES, TwoProcesses
+from two_processes import FILL, MODES, TwoProcesses
 
 MIB = 1 << 20
 NBYTES = 256 * MIB

@@ -11,9 +11,6 @@ from nixl._api import nixl_agent, nixl_agent_config
 
 FILL = 7  # what the target's memory holds at first
 
-# Environment of both processes, by the engine that carries what they move.
-LANES = {"LOCAL": {}, "UCX": {"NIXL_LOCAL": "off", "UCX_TLS": "tcp"}}
-
 # How an engine is driven: arguments of nixl_agent_config.
 MODES = {
     "progress thread": {"enable_prog_thread": True},
@@ -23,7 +20,10 @@ MODES = {
 
 
 class TwoProcesses:
-    """`agent` and `memory` here; `ask` has the other process run a function of this module. Who makes it sets LANES."""
+    """`agent` and `memory` here; `ask` has the other process run a function of this module.
+
+    Who makes it sets the environment of both: lanes.LANES.
+    """
 
     def __init__(self, nbytes, config=None, their_config=None):
         context = multiprocessing.get_context("spawn")
