@@ -281,8 +281,8 @@ class nixl_agent:
 
     def cancel(self, handle: nixl_xfer_handle) -> bool:
         """Ends a run in progress. True: local memory is quiet, no byte of it is read or written any more. False: not
-        yet; wait_quiet() waits for it. check_xfer_state() then raises nixlCancelledError, unless the run had ended otherwise
-        before. The request stays and can be posted again. Never blocks.
+        yet; wait_quiet() waits for it. check_xfer_state() then raises nixlCancelledError, unless the run had ended
+        otherwise before. The request stays and can be posted again. Never blocks.
         """
         return self.agent.cancelXferReq(handle._handle)
 
