@@ -16,8 +16,9 @@ from nixl.cli import demo, table, text
 from nixl.cli.demo import layout, memory, protocol
 from nixl.cli.demo.address import Address, of_peer, to_listen_on
 from nixl.cli.demo.cache import PagedCache
-from nixl.cli.demo.errors import Refused
+from nixl.cli.demo.errors import Failed, Refused
 from nixl.cli.demo.link import FRAME_LIMIT, Garbled, Link, encode
+from nixl.cli.demo.listen import Session
 from nixl.cli.demo.source import ENOUGH_BYTES, Source, find_source
 from nixl.cli.demo.target import Target
 from nixl.cli.progress import Progress
@@ -553,3 +554,15 @@ def test_the_package_describes_each_of_its_files():
     for name in os.listdir(folder):
         if name.endswith(".py") and name not in ("__init__.py", "errors.py"):
             assert f" {name} " in demo.__doc__, name
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError, BrokenPipeError, TimeoutError])
+def test_a_peer_that_ended_broke_off_whichever_call_finds_out(error):
+    class Gone:
+        def send(self, kind, value):
+            raise error("gone")
+
+    session = Session(Gone(), Address("localhost", 1), None, None, 1.0)
+    words = "is out of reach" if error is TimeoutError else "broke off"
+    with pytest.raises(Failed, match=words):
+        session._say("progress", {})

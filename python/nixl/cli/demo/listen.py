@@ -149,6 +149,8 @@ class Session:
     def _say(self, kind: str, value: Any) -> None:
         try:
             self._link.send(kind, value)
+        except ConnectionError:  # it ended, which a receive would have told as well
+            raise Failed(f"{self._peer} broke off") from None
         except OSError as error:
             raise Failed(f"{self._peer} is out of reach: {error}") from None
 
