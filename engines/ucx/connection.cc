@@ -167,18 +167,15 @@ Connection::close(bool force) {
         delete closing;
 }
 
-bool
+void
 Connection::cutOff(std::uint64_t opening) {
-    if (!errorHandling_)
-        return false;
-    if (opening != opening_ || endpoint_ == nullptr)
-        return true;
+    if (!errorHandling_ || opening != opening_ || endpoint_ == nullptr)
+        return;
     cutOff_.store(opening, std::memory_order_relaxed);
     broken_ = Status::error(NIXL_ERR_REMOTE_DISCONNECT, "the connection to '", peerName_,
                             "' was ended by force: a cancelled transfer did not end");
     NIXL_LOG(kInfo, "UCX: worker ", worker_.index(), ": ", broken_.message());
     close(true);
-    return true;
 }
 
 void

@@ -61,9 +61,9 @@ public:
     /// is under way, as the worker is driven on.
     void close(bool force);
 
-    /// Ends opening number `opening` by force, if it stands: what is under way on it ends with an error.
-    /// False without error handling, where UCX knows no force.
-    bool cutOff(std::uint64_t opening);
+    /// Ends opening number `opening` by force, if it is the present one: what is under way on it ends with an
+    /// error. Does nothing without error handling, where UCX knows no force.
+    void cutOff(std::uint64_t opening);
 
     /// Whether this side ended an opening by cutOff(). Any thread.
     bool

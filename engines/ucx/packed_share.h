@@ -77,7 +77,7 @@ public:
     void
     cutOff() override {
         if (!over())
-            (void)connection_.cutOff(opening_);
+            connection_.cutOff(opening_);
     }
 
     bool
