@@ -5,18 +5,7 @@
 
 #include "conformance/pair.h"
 #include "conformance/watched_ucx.h"
-#include "support/watched_new.h"
-
-namespace {
-
-std::atomic<std::size_t> allocations{0};
-
-} // namespace
-
-void
-onAllocation(std::size_t) noexcept {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-}
+#include "support/counted_new.h"
 
 namespace nixl::conformance {
 
@@ -188,19 +177,24 @@ TEST(UcxPacked, WhereOneSideDoesNotPackEachStillReachesTheOther) {
     }
 }
 
-// As after invalidateRemoteMD by one side alone.
+// As after invalidateRemoteMD by one side alone. In error mode `none` nothing tells of broken connections;
+// the other half stays open there as well.
 TEST(UcxPacked, AnAgentThatForgotAPeerStillServesIt) {
     test::ExpectLog log;
-    Side one(tcpTraits(), "one"), two(tcpTraits(), "two");
-    const std::vector<Piece> pieces{{0, 0, kSmall}};
-    auto there = std::make_unique<Route>(one, two, meet(one, two), kSmall);
-    Route back(two, one, meet(two, one), kSmall);
-    EXPECT_EQ(there->transfer(NIXL_WRITE, pieces)->run().code, NIXL_SUCCESS);
-    const auto transfer = back.transfer(NIXL_WRITE, pieces);
-    EXPECT_EQ(transfer->run().code, NIXL_SUCCESS);
-    there.reset();
-    EXPECT_EQ(transfer->run().code, NIXL_SUCCESS);
-    EXPECT_TRUE(transfer->request().cancel(kLongEnough));
+    for (const char *mode : {"peer", "none"}) {
+        SCOPED_TRACE(mode);
+        const EngineTraits traits = tcpTraits(true, {{"ucx_error_handling_mode", mode}});
+        Side one(traits, "one"), two(traits, "two");
+        const std::vector<Piece> pieces{{0, 0, kSmall}};
+        auto there = std::make_unique<Route>(one, two, meet(one, two), kSmall);
+        Route back(two, one, meet(two, one), kSmall);
+        EXPECT_EQ(there->transfer(NIXL_WRITE, pieces)->run().code, NIXL_SUCCESS);
+        const auto transfer = back.transfer(NIXL_WRITE, pieces);
+        EXPECT_EQ(transfer->run().code, NIXL_SUCCESS);
+        there.reset();
+        EXPECT_EQ(transfer->run().code, NIXL_SUCCESS);
+        EXPECT_TRUE(transfer->request().cancel(kLongEnough));
+    }
 }
 
 std::size_t
@@ -220,22 +214,6 @@ TEST(UcxPacked, PeersThatAreForgottenAgainAndAgainLeaveNothingOpen) {
             before = openDescriptors();
     }
     EXPECT_EQ(openDescriptors(), before) << "the same connection every time";
-}
-
-/// In error mode `none` nothing tells of broken connections; the other half stays open there as well.
-TEST(UcxPacked, AnAgentWithoutErrorHandlingThatForgotAPeerStillServesIt) {
-    test::ExpectLog log;
-    const nixl_b_params_t none{{"ucx_error_handling_mode", "none"}};
-    Side one(tcpTraits(true, none), "one"), two(tcpTraits(true, none), "two");
-    const std::vector<Piece> pieces{{0, 0, kSmall}};
-    auto there = std::make_unique<Route>(one, two, meet(one, two), kSmall);
-    Route back(two, one, meet(two, one), kSmall);
-    EXPECT_EQ(there->transfer(NIXL_WRITE, pieces)->run().code, NIXL_SUCCESS);
-    const auto transfer = back.transfer(NIXL_WRITE, pieces);
-    EXPECT_EQ(transfer->run().code, NIXL_SUCCESS);
-    there.reset();
-    EXPECT_EQ(transfer->run().code, NIXL_SUCCESS);
-    EXPECT_TRUE(transfer->request().cancel(kLongEnough));
 }
 
 /// What a peer owes for cancelled runs counts: it drops the requests of somebody who lets too much wait.
@@ -292,14 +270,14 @@ TEST(UcxPacked, ARepostAllocatesNothing) {
         for (const nixl_xfer_op_t operation : kOperations) {
             Transfer transfer(pair.side.engine(), operation, *near, reached.target(), pieces);
             ASSERT_EQ(transfer.run().code, NIXL_SUCCESS);
-            const std::size_t before = allocations.load();
+            const std::size_t before = test::allocations.load();
             for (int round = 0; round < 20; ++round) {
                 Progress progress = transfer.post();
                 while (round % 2 == 0 && progress.code == NIXL_IN_PROG) // odd rounds leave it to the thread
                     progress = transfer.request().check();
                 EXPECT_EQ(round % 2 == 0 ? progress.code : transfer.finish().code, NIXL_SUCCESS);
             }
-            EXPECT_EQ(allocations.load() - before, 0U)
+            EXPECT_EQ(test::allocations.load() - before, 0U)
                 << blocks << " blocks, " << nixlEnumStrings::xferOpStr(operation);
         }
     }

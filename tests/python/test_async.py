@@ -8,8 +8,7 @@ import os
 import threading
 
 import pytest
-from child import Child
-from lanes import MODES, configure
+from lanes import MODES, child_over, slow_child
 from nixl import _bindings as nixlBind
 
 BLOCK = 65536
@@ -36,17 +35,14 @@ def run(request):
 
 @pytest.fixture(params=MODES)
 def child(request, monkeypatch):
-    child = Child(BLOCK, COUNT, **configure(monkeypatch, request.param))
+    child = child_over(monkeypatch, request.param, BLOCK, COUNT)
     yield child
     child.end()
 
 
 @pytest.fixture
 def slow(monkeypatch):
-    """A child whose transfers last while it is stopped: over UCX it takes part in them."""
-    child = Child(BLOCK, COUNT, **configure(monkeypatch, ("UCX", False)))
-    child.agent.make_connection(child.name)
-    assert child.agent.transfer(handle := child.request()) and child.agent.wait(handle) == "DONE"
+    child = slow_child(monkeypatch, BLOCK, COUNT)
     yield child
     child.end()
 

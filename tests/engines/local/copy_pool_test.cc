@@ -13,25 +13,14 @@
 #include <gtest/gtest.h>
 
 #include "pool_fixture.h"
-#include "support/watched_new.h"
+#include "support/counted_new.h"
 #include "util/concat.h"
-
-namespace {
-
-std::atomic<std::size_t> allocations{0};
-
-} // namespace
-
-void
-onAllocation(std::size_t) noexcept {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-}
 
 namespace nixl::local {
 
 std::size_t
 allocationsSoFar() {
-    return allocations.load(std::memory_order_relaxed);
+    return test::allocations.load(std::memory_order_relaxed);
 }
 
 namespace {

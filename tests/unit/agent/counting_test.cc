@@ -6,20 +6,14 @@
 #include <numeric>
 
 #include "agent/prepared_list.h"
-#include "support/watched_new.h"
+#include "support/counted_new.h"
 #include "unit/agent/agent_fixture.h"
 
 namespace {
 
-std::atomic<std::size_t> allocations{0};
 std::atomic<std::size_t> randomCalls{0};
 
 } // namespace
-
-void
-onAllocation(std::size_t) noexcept {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-}
 
 /// In the place of libc's.
 extern "C" ssize_t
@@ -162,9 +156,9 @@ protected:
     template<typename Call>
     static std::size_t
     allocationsOf(Call call) {
-        const std::size_t before = allocations.load();
+        const std::size_t before = test::allocations.load();
         call();
-        return allocations.load() - before;
+        return test::allocations.load() - before;
     }
 
     static constexpr std::uintptr_t kBase = 0x10000000;
