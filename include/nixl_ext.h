@@ -218,4 +218,31 @@ private:
  */
 NIXL_EXPORT nixl_status_t nixlWatchActivity(const nixlAgent &agent, nixlWatch &watch);
 
+// ---- Peers ----
+
+/** Something that happened to a peer; docs/peers.md says what each kind means. */
+struct nixlPeerEvent {
+    enum class Kind {
+        kJoined,  ///< its metadata was loaded
+        kUpdated, ///< newer metadata of it changed what is known
+        kStalled, ///< it does not answer, and may go on at any time; nothing of it has ended
+        kResumed, ///< it answers again
+        kLost,    ///< it is gone, or was replaced by another life of it; it is not known any more
+        kLeft,    ///< the program removed it
+    };
+
+    std::string peer;
+    Kind kind;
+    std::string why;
+    std::chrono::system_clock::time_point when; ///< when it was seen
+    std::size_t dropped = 0; ///< events before this one that nobody took in time (NIXL_PEER_EVENTS)
+};
+
+/**
+ * Appends what has happened to peers since the last call, oldest first. An agent keeps the newest
+ * NIXL_PEER_EVENTS of them. That a peer is lost is seen without a transfer under way, once it was connected
+ * with (makeConnection, a transfer, a message). From any thread; each event is given to one caller.
+ */
+NIXL_EXPORT nixl_status_t nixlPeerEvents(const nixlAgent &agent, std::vector<nixlPeerEvent> &events);
+
 #endif

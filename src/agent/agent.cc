@@ -195,7 +195,7 @@ nixlAgent::estimateXferCost(const nixlXferReqH *req_hndl, std::chrono::microseco
         const auto request = data_->requests.find(req_hndl);
         if (!request)
             return notALiveRequest();
-        NIXL_RETURN_IF_ERROR(request->checkLive());
+        NIXL_RETURN_IF_ERROR(data_->checkLive(*request));
         auto estimate = request->estimate();
         if (!estimate.ok())
             return estimate.status().withContext(request->backend()->type());

@@ -1,5 +1,6 @@
 // Metadata, connections and notifications.
 #include <algorithm>
+#include <iterator>
 
 #include "agent/agent_state.h"
 #include "util/concat.h"
@@ -54,6 +55,29 @@ othersThan(const nixl::EngineSlot &engine, const std::vector<PeerLink> &links) {
 
 } // namespace
 
+Result<PeerPtr>
+nixlAgentData::knownPeer(const std::string &agentName) {
+    PeerPtr peer = peers.find(agentName);
+    if (!peer)
+        return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
+    if (!peer->life->lost())
+        return peer;
+    peers.drop(peer, peer->life->why());
+    return peer->gone();
+}
+
+void
+nixlAgentData::takePeerEvents(std::vector<nixlPeerEvent> &out) {
+    std::vector<nixlPeerEvent> events;
+    peerEvents->take(events);
+    const bool lost = std::any_of(events.begin(), events.end(), [](const nixlPeerEvent &event) {
+        return event.kind == nixlPeerEvent::Kind::kLost || event.dropped > 0;
+    });
+    if (lost)
+        peers.dropLost();
+    out.insert(out.end(), std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
+}
+
 Result<HostLane>
 nixlAgentData::meet(const Service &service, const PeerPtr &peer, const PeerLink &link) {
     if (const std::string *limit = service.limitOfAll())
@@ -63,7 +87,7 @@ nixlAgentData::meet(const Service &service, const PeerPtr &peer, const PeerLink 
     if (!lane)
         lane = link.contact->decide(engine, *link.peer, othersThan(*service.engine, peers.links(*peer)));
     if (lane->status().code() == NIXL_ERR_REMOTE_DISCONNECT)
-        forget(peer);
+        forget(peer, lane->status().message());
     return *lane;
 }
 
@@ -83,9 +107,10 @@ nixlAgentData::connect(const std::string &agentName, const nixl_opt_args_t *args
     auto named = backends.services(args);
     if (!named.ok())
         return named.status();
-    const PeerPtr peer = peers.find(agentName);
-    if (!peer)
-        return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
+    const auto known = knownPeer(agentName);
+    if (!known.ok())
+        return known.status();
+    const PeerPtr &peer = known.value();
     if (peers.links(*peer).empty())
         return Status::error(NIXL_ERR_NOT_FOUND, "the metadata of '", agentName,
                              "' has no connection information");
@@ -122,7 +147,7 @@ nixlAgentData::connect(const std::string &agentName, const nixl_opt_args_t *args
             continue;
         }
         if (status.code() == NIXL_ERR_REMOTE_DISCONNECT)
-            forget(peer);
+            forget(peer, status.message());
         if (!status.ok())
             return inContext(status);
         connected = true;
@@ -223,6 +248,8 @@ nixlAgentData::partialMetadata(const nixl_reg_dlist_t &descs, const nixl_opt_arg
 Status
 nixlAgentData::checkRemote(const std::string &agentName, const nixl_xfer_dlist_t &descs) const {
     const PeerPtr peer = agentName == name ? nullptr : peers.find(agentName);
+    if (peer && peer->life->lost())
+        return Status(NIXL_ERR_NOT_FOUND, peer->gone().message()); // an answer: nobody is told by it
     const EngineList candidates =
         peer ? peers.enginesWith(*peer, descs.getType()) : memory.enginesWith(descs.getType());
     if (!peer && (agentName != name || candidates.empty()))
@@ -276,9 +303,10 @@ nixlAgentData::notify(const std::string &agentName, const nixl_blob_t &message, 
         }
         return Status::error(NIXL_ERR_NOT_FOUND, "no backend of this agent sends to itself");
     }
-    const PeerPtr peer = peers.find(agentName);
-    if (!peer)
-        return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
+    const auto known = knownPeer(agentName);
+    if (!known.ok())
+        return known.status();
+    const PeerPtr &peer = known.value();
     Status refusal = Status::error(NIXL_ERR_NOT_FOUND, "no engine in common with '", agentName, "'");
     for (const Service &service : services) {
         const auto link = peers.link(*peer, service.engine.get());
@@ -293,7 +321,7 @@ nixlAgentData::notify(const std::string &agentName, const nixl_blob_t &message, 
         if (status.ok())
             status = service.engine->impl().notify(link->peer.get(), message);
         if (status.code() == NIXL_ERR_REMOTE_DISCONNECT)
-            forget(peer);
+            forget(peer, status.message());
         return status.withContext(context);
     }
     return refusal;

@@ -47,7 +47,9 @@ nixlAgentData::nixlAgentData(const std::string &name_, const nixlAgentConfig &co
                              std::shared_ptr<nixl::EngineRegistry> registry)
     : name(name_), config(config_), options(std::move(options_)), incarnation(newIncarnation()),
       telemetry(std::move(telemetry_)), activity(std::make_shared<nixl::Activity>()),
-      backends(std::move(registry)), peers(name_) {}
+      peerEvents(std::make_shared<nixl::PeerEvents>(options->peerEvents,
+                                                    [activity = activity] { activity->signal(); })),
+      backends(std::move(registry)), peers(name_, peerEvents) {}
 
 Result<std::unique_ptr<nixlAgentData>>
 nixlAgentData::create(const std::string &name, const nixlAgentConfig &config) {
@@ -122,6 +124,10 @@ nixlAgentData::engineConfig(const nixl_b_params_t &params) const {
     engine.telemetry = telemetry != nullptr;
     engine.options = options;
     engine.onActivity = [activity = activity] { activity->signal(); };
+    engine.onPeerChange = [events = peerEvents](const nixl::Peer *peer, nixl::PeerChange change,
+                                                const std::string &why) {
+        events->report(peer, change, why);
+    };
     return engine;
 }
 

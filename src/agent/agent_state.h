@@ -12,6 +12,7 @@
 #include "agent/backend_table.h"
 #include "agent/handle_table.h"
 #include "agent/local_memory.h"
+#include "agent/peer_events.h"
 #include "agent/peers.h"
 #include "agent/prepared_list.h"
 #include "agent/transfer.h"
@@ -50,6 +51,8 @@ public:
     nixl::RequestState post(nixlXferReqH &request, const nixl_opt_args_t *args,
                             std::optional<std::chrono::milliseconds> timeout = std::nullopt);
     nixl::RequestState status(nixlXferReqH &request);
+    /// nixlXferReqH::checkLive(); a peer that it finds lost is forgotten.
+    nixl::Status checkLive(const nixlXferReqH &request);
 
     // ---- Waiting: sleeps until something happens, without a lock ----
     using Deadline = std::optional<nixl::Activity::Clock::time_point>; ///< nullopt: none
@@ -69,6 +72,8 @@ public:
     nixl::Status takeNotifications(nixl_notifs_t &out, const nixl_opt_args_t *args);
     nixl::Status notify(const std::string &agentName, const nixl_blob_t &message,
                         const nixl_opt_args_t *args);
+    /// Appends what happened to peers. Those that are lost are forgotten by now.
+    void takePeerEvents(std::vector<nixlPeerEvent> &out);
     /// Always an error: why views of these lists cannot be made.
     nixl::Status refuseMemView(const std::vector<std::string> &agents, nixl_mem_t memory,
                                const nixl_opt_args_t *args) const;
@@ -84,6 +89,7 @@ public:
     const nixl::ForkGuard fork;
     const std::unique_ptr<nixl::Telemetry> telemetry; ///< null: off; used by requests
     const std::shared_ptr<nixl::Activity> activity; ///< signalled by engines, and by what ends requests here
+    const std::shared_ptr<nixl::PeerEvents> peerEvents;
     nixl::BackendTable backends;
     nixl::LocalMemory memory;
     nixl::Peers peers;
@@ -126,6 +132,9 @@ private:
         std::string customParam;
     };
 
+    /// NIXL_ERR_NOT_FOUND: unknown; NIXL_ERR_REMOTE_DISCONNECT: an engine has told that it is lost, and now
+    /// it is forgotten.
+    nixl::Result<nixl::PeerPtr> knownPeer(const std::string &agentName);
     nixl::Result<Choice> choose(const nixl_opt_args_t *args) const;
     nixl::Result<nixlXferReqH *> plan(const Ends &ends, std::vector<Pairing> pairings, Choice choice,
                                       const nixl_opt_args_t *args);
@@ -144,7 +153,7 @@ private:
     nixl::Status encodeConnections(const nixl::ServiceList &services, nixl::MetadataBlob &blob) const;
     void dropIfDisconnected(const nixlXferReqH &request, const nixl::RequestState &state);
     /// A peer is gone: nothing with it is in progress any more.
-    void forget(const nixl::PeerPtr &peer);
+    void forget(const nixl::PeerPtr &peer, const std::string &why);
     template<typename Look> bool waitUntil(const Deadline &deadline, Look look);
 };
 

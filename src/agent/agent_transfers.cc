@@ -91,9 +91,10 @@ nixlAgentData::prepare(const std::string &agentName, const nixl::BlockInput &inp
     list->memory = input.memory;
     list->side = agentName.empty() ? Side::kLocal : agentName == name ? Side::kLoopback : Side::kRemote;
     if (list->side == Side::kRemote) {
-        list->peer = peers.find(agentName);
-        if (!list->peer)
-            return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
+        auto peer = knownPeer(agentName);
+        if (!peer.ok())
+            return peer.status();
+        list->peer = std::move(peer).value();
     }
     const EngineList candidates = args && !args->backends.empty() ? enginesOf(named.value())
                                   : list->peer ? peers.enginesWith(*list->peer, input.memory)
@@ -143,9 +144,12 @@ nixlAgentData::make(nixl_xfer_op_t operation, const nixlDlistH *localHandle,
     auto choice = choose(args);
     if (!choice.ok())
         return choice.status();
-    if (remote->peer && !remote->peer->live.load())
-        return Status::error(NIXL_ERR_NOT_FOUND, "stale: the metadata of '", remote->peer->name,
-                             "' that the remote list was prepared with is gone");
+    if (remote->peer) {
+        Status usable = remote->peer->check("the remote list");
+        if (usable.code() == NIXL_ERR_REMOTE_DISCONNECT)
+            peers.drop(remote->peer, remote->peer->life->why());
+        NIXL_RETURN_IF_ERROR(std::move(usable));
+    }
     std::vector<Pairing> pairings;
     for (const Service &service : choice.value().services) {
         const nixl::EngineSlot *engine = service.engine.get();
@@ -171,9 +175,13 @@ nixlAgentData::create(nixl_xfer_op_t operation, const nixl_xfer_dlist_t &local,
                       const nixl_opt_args_t *args) {
     NIXL_RETURN_IF_ERROR(checkOperation(operation));
     NIXL_RETURN_IF_ERROR(checkPairs(local, remote));
-    const nixl::PeerPtr peer = agentName == name ? nullptr : peers.find(agentName);
-    if (!peer && agentName != name)
-        return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", agentName, "' is loaded");
+    nixl::PeerPtr peer;
+    if (agentName != name) {
+        auto known = knownPeer(agentName);
+        if (!known.ok())
+            return known.status();
+        peer = std::move(known).value();
+    }
     auto choice = choose(args);
     if (!choice.ok())
         return choice.status();
@@ -275,7 +283,7 @@ nixlAgentData::plan(const Ends &ends, std::vector<Pairing> pairings, Choice choi
                    candidates, std::move(choice.excluded));
     if (!chosen.ok()) {
         if (chosen.status().code() == NIXL_ERR_REMOTE_DISCONNECT && ends.peer)
-            forget(ends.peer);
+            forget(ends.peer, chosen.status().message());
         return chosen.status();
     }
     const Pairing &pairing = pairings[chosen.value().chosen];
@@ -298,7 +306,7 @@ nixlAgentData::plan(const Ends &ends, std::vector<Pairing> pairings, Choice choi
                                         telemetry.get());
     if (!request.ok())
         return request.status();
-    NIXL_RETURN_IF_ERROR(request.value()->checkLive());
+    NIXL_RETURN_IF_ERROR(checkLive(*request.value()));
     return requests.add(std::move(request).value());
 }
 
@@ -320,15 +328,23 @@ nixlAgentData::status(nixlXferReqH &request) {
     return state;
 }
 
+Status
+nixlAgentData::checkLive(const nixlXferReqH &request) {
+    Status status = request.checkLive();
+    if (status.code() == NIXL_ERR_REMOTE_DISCONNECT)
+        peers.drop(request.peer(), status.message());
+    return status;
+}
+
 /// A peer that an engine reports as gone is forgotten, as if it had been invalidated.
 void
 nixlAgentData::dropIfDisconnected(const nixlXferReqH &request, const RequestState &state) {
     if (state.peerGone && request.peer() && request.peer()->live.load())
-        forget(request.peer());
+        forget(request.peer(), state.message);
 }
 
 void
-nixlAgentData::forget(const nixl::PeerPtr &peer) {
-    peers.drop(peer);
+nixlAgentData::forget(const nixl::PeerPtr &peer, const std::string &why) {
+    peers.drop(peer, why);
     activity->signal();
 }

@@ -124,6 +124,15 @@ nixlIsQuiet(const nixlAgent &agent, const nixlXferReqH *request, bool &quiet) {
                      [&](nixlAgentData &, const nixlXferReqH &found) { quiet = found.isQuiet(); });
 }
 
+nixl_status_t
+nixlPeerEvents(const nixlAgent &agent, std::vector<nixlPeerEvent> &events) {
+    nixlAgentData &data = nixlAgentAccess::data(agent);
+    return nixl::call(data, "nixlPeerEvents", [&] {
+        data.takePeerEvents(events);
+        return nixl::Status();
+    });
+}
+
 std::string
 nixlPathExplanation::toString() const {
     std::string text = nixl::concat(backend, ", ", path, ": ", blocks, blocks == 1 ? " block, " : " blocks, ",

@@ -48,10 +48,35 @@ PeerState::find(const EngineSlot *engine, nixl_mem_t memory) const {
     return nullptr;
 }
 
+Status
+PeerState::check(std::string_view what) const {
+    if (!live.load())
+        return life->lost() ? Status::error(NIXL_ERR_NOT_FOUND, "stale: '", name, "' that ", what,
+                                            " was made with is lost (", life->why(),
+                                            "); load its metadata and make another one")
+                            : Status::error(NIXL_ERR_NOT_FOUND, "stale: the metadata of '", name, "' that ",
+                                            what, " was made with is gone");
+    return life->lost() ? gone() : Status();
+}
+
+Status
+PeerState::checkRun() const {
+    if (life->lost())
+        return gone();
+    return live.load() ? Status()
+                       : Status::error(NIXL_ERR_NOT_FOUND, "stale: the metadata of '", name,
+                                       "' that it was made with is gone");
+}
+
+Status
+PeerState::gone() const {
+    return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "'", name, "' is lost: ", life->why());
+}
+
 /// What a blob would change, made before anything is changed.
 struct Peers::Update {
     PeerPtr known;                          ///< the peer as it is; null if it is new
-    bool replaces = false;                  ///< the blob is of another life of the peer
+    bool replaces = false;                  ///< the peer is lost, or the blob is of another life of it
     bool current = false;                   ///< the blob is of the same life and not older than what is known
     bool late = false;                      ///< of the same life, and older: it adds what is unknown
     std::vector<PeerLink> links;            ///< new ones
@@ -199,7 +224,8 @@ Peers::load(const nixl_blob_t &bytes, const EngineList &engines, const std::vect
     LockGuard loading(loading_);
     Update update;
     update.known = find(blob.agent);
-    if (update.known && blob.extension) {
+    update.replaces = update.known && update.known->life->lost();
+    if (update.known && blob.extension && !update.replaces) {
         const auto &incarnation = update.known->incarnation_;
         update.replaces = incarnation && *incarnation != blob.extension->incarnation;
         const bool sameLife = incarnation && !update.replaces;
@@ -217,7 +243,7 @@ Peers::load(const nixl_blob_t &bytes, const EngineList &engines, const std::vect
         if (update.replaces && !update.links.empty()) {
             WriteLock lock(mutex_);
             peers_.erase(blob.agent);
-            retire(update.known, garbage);
+            retireLost(update.known, "another life of it is there, whose metadata is refused", garbage);
         }
         return status.withContext(concat("metadata of '", blob.agent, "'"));
     }
@@ -230,15 +256,21 @@ Peers::commit(const MetadataBlob &blob, Update &update, Garbage &garbage) {
     WriteLock lock(mutex_);
     PeerPtr peer = update.known;
     if (update.replaces) {
-        retire(peer, garbage);
+        retireLost(peer, "replaced by another life of it", garbage);
         peer = nullptr;
     }
-    if (!peer) {
+    const bool joins = !peer;
+    if (joins) {
         peer = std::make_shared<PeerState>(blob.agent);
         peers_[blob.agent] = peer;
+        events_->joined(*peer->life);
     }
-    for (PeerLink &link : update.links)
+    std::size_t gone = update.superseded.size();
+    const std::size_t ways = update.links.size();
+    for (PeerLink &link : update.links) {
+        events_->watch(*link.peer, peer->life);
         peer->links_.push_back(std::move(link));
+    }
     const auto drop = [&](PeerState::Section &section, const RemoteEntryPtr &entry) {
         entry->live.store(false);
         section.index.erase(entry->desc, entry->age);
@@ -255,6 +287,7 @@ Peers::commit(const MetadataBlob &blob, Update &update, Garbage &garbage) {
             });
             for (const RemoteEntryPtr &entry : lacking)
                 drop(*section, entry);
+            gone += lacking.size();
         }
     }
     for (RemoteEntryPtr &entry : update.regions) {
@@ -267,11 +300,17 @@ Peers::commit(const MetadataBlob &blob, Update &update, Garbage &garbage) {
         if (blob.extension->full)
             peer->fullEpoch_ = std::max(peer->fullEpoch_, blob.extension->epoch);
     }
+    if (!joins && (ways > 0 || gone > 0 || !update.regions.empty()))
+        events_->updated(*peer->life,
+                         concat("registrations: ", update.regions.size(), " new, ", gone, " ended",
+                                ways > 0 ? concat("; connections: ", ways, " new") : ""));
 }
 
 void
 Peers::retire(const PeerPtr &peer, Garbage &garbage) {
     peer->live.store(false);
+    for (const PeerLink &link : peer->links_)
+        events_->forget(*link.peer);
     for (const auto &section : peer->sections_) {
         section->index.forEach([&](const RemoteEntryPtr &entry) {
             entry->live.store(false);
@@ -279,6 +318,13 @@ Peers::retire(const PeerPtr &peer, Garbage &garbage) {
         });
     }
     garbage.peers.push_back(peer);
+}
+
+/// The life ends before the peer is not live: who sees the second can tell why.
+void
+Peers::retireLost(const PeerPtr &peer, const std::string &why, Garbage &garbage) {
+    events_->lost(*peer->life, why);
+    retire(peer, garbage);
 }
 
 Status
@@ -291,20 +337,37 @@ Peers::invalidate(const std::string &name) {
     const auto found = peers_.find(name);
     if (found == peers_.end())
         return Status::error(NIXL_ERR_NOT_FOUND, "no metadata of an agent '", name, "' is loaded");
+    events_->left(*found->second->life, "the program removed it");
     retire(found->second, garbage);
     peers_.erase(found);
     return {};
 }
 
 void
-Peers::drop(const PeerPtr &peer) {
+Peers::drop(const PeerPtr &peer, const std::string &why) {
     Garbage garbage;
     LockGuard loading(loading_);
     WriteLock lock(mutex_);
     const auto found = peers_.find(peer->name);
-    if (found != peers_.end() && found->second == peer)
-        peers_.erase(found);
-    retire(peer, garbage);
+    if (found == peers_.end() || found->second != peer)
+        return;
+    peers_.erase(found);
+    retireLost(peer, why, garbage);
+}
+
+void
+Peers::dropLost() {
+    Garbage garbage;
+    LockGuard loading(loading_);
+    WriteLock lock(mutex_);
+    for (auto peer = peers_.begin(); peer != peers_.end();) {
+        if (!peer->second->life->lost()) {
+            ++peer;
+            continue;
+        }
+        retire(peer->second, garbage);
+        peer = peers_.erase(peer);
+    }
 }
 
 void

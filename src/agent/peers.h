@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "agent/engine_slot.h"
 #include "agent/host_contact.h"
+#include "agent/peer_events.h"
 #include "agent/region_entry.h"
 #include "memory/covering_index.h"
 #include "util/mutex.h"
@@ -33,10 +35,22 @@ struct PeerLink {
 /// incarnation; after that this object stays "not live" for whoever still holds it, and a later load makes
 /// another one.
 struct PeerState {
-    explicit PeerState(std::string name_) : name(std::move(name_)) {}
+    explicit PeerState(std::string name_) : name(std::move(name_)), life(std::make_shared<PeerLife>(name)) {}
 
     const std::string name;
+    const PeerLifePtr life; ///< lost before this object is "not live", if an engine has told so
     std::atomic<bool> live{true};
+
+    /// Whether something new can be begun with it. NIXL_ERR_NOT_FOUND: it is not live; `what` was made with
+    /// it. NIXL_ERR_REMOTE_DISCONNECT: an engine has told that it is gone, and it waits to be dropped.
+    Status check(std::string_view what) const;
+
+    /// What ends a run with it. NIXL_ERR_REMOTE_DISCONNECT: it is lost; NIXL_ERR_NOT_FOUND: the program
+    /// removed it.
+    Status checkRun() const;
+
+    /// NIXL_ERR_REMOTE_DISCONNECT. REQUIRES: it is lost.
+    Status gone() const;
 
 private:
     friend class Peers;
@@ -63,7 +77,8 @@ using PeerPtr = std::shared_ptr<PeerState>;
 /// The peers of an agent by name. Thread-safe.
 class Peers {
 public:
-    explicit Peers(std::string ownName) : ownName_(std::move(ownName)) {}
+    Peers(std::string ownName, std::shared_ptr<PeerEvents> events)
+        : ownName_(std::move(ownName)), events_(std::move(events)) {}
 
     /// Takes in a metadata blob; all or nothing. Returns the peer's name.
     /// Loading connects to nobody. Regions whose registration changed, or that a newer full blob lacks, go
@@ -77,13 +92,16 @@ public:
     /// Forgets a peer. NIXL_ERR_NOT_FOUND if it is unknown.
     Status invalidate(const std::string &name);
 
-    /// Forgets `peer` unless it was replaced already.
-    void drop(const PeerPtr &peer);
+    /// Forgets `peer`, which is lost, unless it was replaced already.
+    void drop(const PeerPtr &peer, const std::string &why);
+
+    /// Forgets all of which engines have told that they are lost.
+    void dropLost();
 
     /// Forgets everybody.
     void clear();
 
-    /// nullptr if unknown.
+    /// nullptr if unknown. It may be lost.
     PeerPtr find(const std::string &name) const;
 
     /// Engines by which the peer can be reached, in the order of its blob.
@@ -120,8 +138,10 @@ private:
     Status prepareRegions(MetadataBlob &blob, const EngineList &engines, Update &update) const;
     void commit(const MetadataBlob &blob, Update &update, Garbage &garbage);
     void retire(const PeerPtr &peer, Garbage &garbage) NIXL_REQUIRES(mutex_);
+    void retireLost(const PeerPtr &peer, const std::string &why, Garbage &garbage) NIXL_REQUIRES(mutex_);
 
     const std::string ownName_;
+    const std::shared_ptr<PeerEvents> events_;
     Mutex loading_; ///< held for a whole load or removal, so that what was checked still holds when it is
                     ///< committed
     mutable SharedMutex mutex_;

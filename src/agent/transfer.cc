@@ -63,9 +63,8 @@ nixlXferReqH::create(nixl::TransferParts parts, const nixl::TransferLimits &limi
 
 Status
 nixlXferReqH::checkLive() const {
-    if (parts_.peer && !parts_.peer->live.load())
-        return Status::error(NIXL_ERR_NOT_FOUND, "stale: the metadata of '", parts_.peerName,
-                             "' that it was made with is gone");
+    if (parts_.peer)
+        NIXL_RETURN_IF_ERROR(parts_.peer->check("it"));
     const auto gone = [](const std::vector<std::shared_ptr<nixl::RegionEntry>> &entries) {
         for (const auto &entry : entries) {
             if (!entry->live.load())
@@ -106,7 +105,10 @@ nixlXferReqH::uses(const nixl::RegionEntry &entry) const {
 RequestState
 nixlXferReqH::post(const std::optional<std::optional<std::string>> &change,
                    std::optional<std::chrono::milliseconds> timeout) {
-    const auto refuse = [](const Status &status) { return RequestState{status.code(), status.message()}; };
+    const auto refuse = [](const Status &status) {
+        return RequestState{status.code(), status.message(), true,
+                            status.code() == NIXL_ERR_REMOTE_DISCONNECT};
+    };
     LockGuard lock(mutex_);
     if (life_ == Life::kReleased)
         return refuse(Status::error(NIXL_ERR_INVALID_PARAM, "the request was released"));
@@ -189,14 +191,14 @@ nixlXferReqH::tell() {
     return told;
 }
 
-/// Asks the engine. A run past its deadline is cancelled, and so is one whose peer was invalidated: its
-/// result would mean nothing to anybody. REQUIRES: not quiet.
+/// Asks the engine. A run past its deadline is cancelled, and so is one whose peer is lost, or was
+/// invalidated: its result would mean nothing to anybody. REQUIRES: not quiet.
 RequestState
 nixlXferReqH::poll() {
     Progress progress = request_->check();
     if (progress.code == NIXL_IN_PROG && life_ == Life::kInProgress) {
-        if (parts_.peer && !parts_.peer->live.load())
-            beginCancel(checkLive());
+        if (const Status run = parts_.peer ? parts_.peer->checkRun() : Status(); !run.ok())
+            beginCancel(run);
         else if (deadline_ && Clock::now() >= *deadline_)
             beginCancel(Status::error(NIXL_ERR_CANCELED, "not done after ", timeout_.count(),
                                       " ms, the time that it was given: '", parts_.peerName,

@@ -62,6 +62,15 @@ struct Capabilities {
     std::vector<std::pair<nixl_mem_t, std::string>> refused{};
 };
 
+class Peer;
+
+/// What an engine can learn about a peer that it has met.
+enum class PeerChange {
+    kStalled, ///< it does not answer, and may go on at any time: nothing of it has ended
+    kResumed, ///< it answers again
+    kLost,    ///< it is gone: what is under way with it ends with NIXL_ERR_REMOTE_DISCONNECT
+};
+
 /// What the core tells a new engine.
 struct EngineConfig {
     std::string agentName;
@@ -75,6 +84,10 @@ struct EngineConfig {
     /// not after the engine's destructor has returned. From any thread, with locks of the engine held: it
     /// only wakes whoever waits, and calls nothing of the engine. May be empty.
     std::function<void()> onActivity;
+    /// Called when the engine learns something about the life of a peer; `peer` is for comparing only, and
+    /// not told of after its destructor has returned. From any thread, with locks of the engine held,
+    /// as onActivity, and also where nobody asks for a transfer. May be empty.
+    std::function<void(const Peer *peer, PeerChange change, const std::string &why)> onPeerChange;
 };
 
 /// An engine's side of a local registration. Destroyed after Engine::deregister succeeded or with the engine.

@@ -12,7 +12,7 @@
 namespace nixl {
 
 /// Number of the interface in engine.h; a loadable engine built against another one is refused.
-inline constexpr int kEngineAbi = 4;
+inline constexpr int kEngineAbi = 5;
 
 /// What a loadable engine exports as `extern "C" const nixl::EngineModule *nixl_engine_init()`.
 struct EngineModule {

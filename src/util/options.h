@@ -44,6 +44,7 @@ struct Options {
     std::string ucxDir;                                  ///< where the UCX to use lies
     bool ucxPackedBlocks = true; ///< blocks go packed to engines of ours, where UCX has messages only
     std::uint64_t notifMaxBytes = std::uint64_t{256} << 20;
+    std::uint64_t peerEvents = 1024; ///< that wait to be taken, at least 1
     std::chrono::milliseconds releaseTimeout{50};
     std::chrono::milliseconds transferTimeout{0}; ///< of transfers without one of their own; 0: none
     std::chrono::milliseconds cutOffTimeout{500}; ///< from a cancel to the end by force

@@ -128,6 +128,12 @@ struct FakeSettings {
     void clearCalls();
     FakeLive live() const;
 
+    /// Has every engine report this of its peer of that name, as an engine does: under a lock.
+    void tellPeerChange(const std::string &agent, PeerChange change, const std::string &why);
+
+    /// The newest peer of that name that an engine has; nullptr if there is none.
+    const Peer *peer(const std::string &agent) const;
+
     /// Configurations that engines were created with, oldest first.
     std::vector<EngineConfig> configs() const;
 
@@ -143,6 +149,8 @@ struct FakeSettings {
     void record(std::string agent, std::string method, std::string detail);
     void violation(std::string text);
     void created(const EngineConfig &config);
+    void addPeer(const std::string &agent, const Peer &peer);
+    void removePeer(const Peer &peer);
     void changeLive(int FakeLive::*counter, int by);
     /// Counts a registration; the scripted error if it is to fail.
     Status countRegistration();
@@ -159,6 +167,7 @@ private:
     std::deque<std::shared_ptr<FakeTransfer>> held_ NIXL_GUARDED_BY(mutex_);
     std::vector<FakeCall> calls_ NIXL_GUARDED_BY(mutex_);
     std::vector<EngineConfig> configs_ NIXL_GUARDED_BY(mutex_);
+    std::vector<std::pair<std::string, const Peer *>> peers_ NIXL_GUARDED_BY(mutex_);
     std::vector<std::string> violations_ NIXL_GUARDED_BY(mutex_);
     FakeLive live_ NIXL_GUARDED_BY(mutex_);
     std::map<std::uint64_t, std::string> storage_ NIXL_GUARDED_BY(mutex_);

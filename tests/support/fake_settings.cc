@@ -74,6 +74,38 @@ FakeSettings::live() const {
     return live_;
 }
 
+void
+FakeSettings::addPeer(const std::string &agent, const Peer &peer) {
+    LockGuard lock(mutex_);
+    peers_.emplace_back(agent, &peer);
+}
+
+void
+FakeSettings::removePeer(const Peer &peer) {
+    LockGuard lock(mutex_);
+    std::erase_if(peers_, [&](const auto &entry) { return entry.second == &peer; });
+}
+
+const Peer *
+FakeSettings::peer(const std::string &agent) const {
+    LockGuard lock(mutex_);
+    const auto found =
+        std::find_if(peers_.rbegin(), peers_.rend(), [&](const auto &known) { return known.first == agent; });
+    return found == peers_.rend() ? nullptr : found->second;
+}
+
+/// An engine does not know whose peers the others have; the core tells them apart.
+void
+FakeSettings::tellPeerChange(const std::string &agent, PeerChange change, const std::string &why) {
+    LockGuard lock(mutex_);
+    for (const EngineConfig &config : configs_) {
+        for (const auto &[known, peer] : peers_) {
+            if (known == agent && config.onPeerChange)
+                config.onPeerChange(peer, change, why);
+        }
+    }
+}
+
 std::vector<EngineConfig>
 FakeSettings::configs() const {
     LockGuard lock(mutex_);

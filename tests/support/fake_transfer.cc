@@ -74,12 +74,14 @@ FakeLocalRegion::~FakeLocalRegion() {
 FakePeer::FakePeer(std::shared_ptr<FakeSettings> settings_, std::string name_, std::uint64_t id_)
     : settings(std::move(settings_)), name(std::move(name_)), id(id_) {
     settings->changeLive(&FakeLive::peers, 1);
+    settings->addPeer(name, *this);
 }
 
 FakePeer::~FakePeer() {
     if (users != 0)
         settings->violation(
             concat("peer ", name, " destroyed before ", users.load(), " regions and requests that use it"));
+    settings->removePeer(*this);
     settings->changeLive(&FakeLive::peers, -1);
 }
 
