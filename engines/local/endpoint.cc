@@ -49,9 +49,39 @@ Endpoint::signalActivity() {
 }
 
 void
-Endpoint::end() {
+Endpoint::tellPeerChange(const Peer &peer, PeerChange change, const std::string &why) {
     const LockGuard lock(mutex_);
-    onActivity_ = nullptr;
+    if (onPeerChange_)
+        onPeerChange_(&peer, change, why);
+}
+
+void
+Endpoint::whenEnded(const void *who, std::function<void()> told) {
+    const LockGuard lock(watching_);
+    if (ended_)
+        told();
+    else
+        watchers_[who] = std::move(told);
+}
+
+void
+Endpoint::forget(const void *who) {
+    const LockGuard lock(watching_);
+    watchers_.erase(who);
+}
+
+void
+Endpoint::end() {
+    {
+        const LockGuard lock(mutex_);
+        onActivity_ = nullptr;
+        onPeerChange_ = nullptr;
+    }
+    const LockGuard lock(watching_);
+    ended_ = true;
+    for (const auto &[who, told] : watchers_)
+        told();
+    watchers_.clear();
 }
 
 } // namespace nixl::local

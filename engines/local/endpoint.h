@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,12 @@ private:
 };
 
 struct Endpoint {
+    using PeerChanged = std::function<void(const Peer *peer, PeerChange change, const std::string &why)>;
+
     Endpoint(const Incarnation &id, std::string name, RegionTable regions, std::uint64_t inboxLimit,
-             std::function<void()> onActivity)
+             std::function<void()> onActivity, PeerChanged onPeerChange)
         : incarnation(id), agent(std::move(name)), table(std::move(regions)), inbox(inboxLimit),
-          onActivity_(std::move(onActivity)) {}
+          onActivity_(std::move(onActivity)), onPeerChange_(std::move(onPeerChange)) {}
 
     const Incarnation incarnation;
     const std::string agent;
@@ -47,12 +50,24 @@ struct Endpoint {
     /// Tells the core that something happened, unless the engine has ended.
     void signalActivity();
 
-    /// After the return nothing more is told.
+    /// Tells the core about a peer, unless the engine has ended.
+    void tellPeerChange(const Peer &peer, PeerChange change, const std::string &why);
+
+    /// Calls `told` when this engine ends, at once if it has. `who` names the call for forget(), after which
+    /// it is not called.
+    void whenEnded(const void *who, std::function<void()> told);
+    void forget(const void *who);
+
+    /// After the return nothing more is told to the core; those who asked for it know.
     void end();
 
 private:
-    Mutex mutex_;
+    Mutex mutex_; ///< nothing but the core is called under it
     std::function<void()> onActivity_ NIXL_GUARDED_BY(mutex_);
+    PeerChanged onPeerChange_ NIXL_GUARDED_BY(mutex_);
+    Mutex watching_; ///< before the mutex_ of other endpoints
+    std::map<const void *, std::function<void()>> watchers_ NIXL_GUARDED_BY(watching_);
+    bool ended_ NIXL_GUARDED_BY(watching_) = false;
 };
 
 } // namespace nixl::local

@@ -36,7 +36,7 @@ LocalEngine::create(const EngineConfig &config, const Settings &settings) {
     Incarnation incarnation;
     randomBytes(incarnation.data(), incarnation.size());
     auto endpoint = std::make_shared<Endpoint>(incarnation, config.agentName, std::move(table).value(),
-                                               inboxLimit(settings), config.onActivity);
+                                               inboxLimit(settings), config.onActivity, config.onPeerChange);
     auto listener = Listener::create(*process.value(), endpoint, settings);
     if (!listener.ok())
         return listener.status();
@@ -59,9 +59,9 @@ LocalEngine::~LocalEngine() {
         new std::shared_ptr<Endpoint>(std::move(endpoint_));
         return;
     }
-    endpoint_->end();
     process_->remove(endpoint_->incarnation);
     endpoint_->table.closeAll();
+    endpoint_->end(); // peers of this process that hear of it find it closed
     listener_->stop();
     const Status quiet = listener_->accessors().waitQuiet(process_->marks(), settings_.quiesceTimeout);
     if (!quiet.ok())

@@ -16,6 +16,8 @@ LocalPeer::~LocalPeer() {
     }
     if (lane_ && lane_->channel)
         lane_->channel->close(settings_.connectTimeout);
+    if (lane_ && lane_->endpoint)
+        lane_->endpoint->forget(this);
 }
 
 Result<Lane>
@@ -31,19 +33,28 @@ LocalPeer::lane() {
     return *lane_;
 }
 
+void
+LocalPeer::tell(PeerChange change, const std::string &why) const {
+    self_->tellPeerChange(*this, change, why);
+}
+
 Result<Lane>
 LocalPeer::connect() {
     if (auto endpoint = process_.find(info_.incarnation)) {
         if (endpoint->agent != name_)
             return Status::error(NIXL_ERR_MISMATCH, "its incarnation belongs to agent '", endpoint->agent,
                                  "'");
+        endpoint->whenEnded(this,
+                            [this] { tell(PeerChange::kLost, concat("agent '", name_, "' has ended")); });
         return Lane{std::move(endpoint), nullptr};
     }
     const auto deadline = std::chrono::steady_clock::now() + settings_.connectTimeout;
     auto peer = meetPeer(*self_, ownHints(), process_.life().fd(), info_, name_, deadline);
     if (!peer.ok())
         return peer.status();
-    auto channel = PeerChannel::create(process_.loop(), std::move(peer).value(), name_);
+    auto channel =
+        PeerChannel::create(process_.loop(), std::move(peer).value(), name_,
+                            [this](PeerChange change, const std::string &why) { tell(change, why); });
     if (!channel.ok())
         return channel.status();
     return Lane{nullptr, std::move(channel).value()};

@@ -37,6 +37,7 @@ public:
 
 private:
     Result<Lane> connect() NIXL_REQUIRES(mutex_);
+    void tell(PeerChange change, const std::string &why) const;
 
     HostProcess &process_;
     const std::shared_ptr<Endpoint> self_;

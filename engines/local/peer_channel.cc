@@ -19,8 +19,9 @@ constexpr std::size_t kQueueBytes = 16 << 20;
 } // namespace
 
 Result<std::shared_ptr<PeerChannel>>
-PeerChannel::create(EventLoop &loop, Acquaintance peer, std::string agent) {
-    std::shared_ptr<PeerChannel> channel(new PeerChannel(loop, std::move(peer), std::move(agent)));
+PeerChannel::create(EventLoop &loop, Acquaintance peer, std::string agent, Changed changed) {
+    std::shared_ptr<PeerChannel> channel(
+        new PeerChannel(loop, std::move(peer), std::move(agent), std::move(changed)));
     Status watched;
     loop.call([&] { watched = channel->watchFromLoop(); });
     if (!watched.ok())
@@ -28,9 +29,9 @@ PeerChannel::create(EventLoop &loop, Acquaintance peer, std::string agent) {
     return channel;
 }
 
-PeerChannel::PeerChannel(EventLoop &loop, Acquaintance peer, std::string agent)
+PeerChannel::PeerChannel(EventLoop &loop, Acquaintance peer, std::string agent, Changed changed)
     : loop_(loop), peer_(std::move(peer)),
-      description_(concat("agent '", agent, "' (process ", peer_.pid, ")")) {}
+      description_(concat("agent '", agent, "' (process ", peer_.pid, ")")), changed_(std::move(changed)) {}
 
 PeerChannel::~PeerChannel() {
     close(std::chrono::milliseconds(0));
@@ -44,12 +45,16 @@ PeerChannel::watchFromLoop() {
     return loop_.watchFromLoop(peer_.pidfd.get(), EPOLLIN, [this](std::uint32_t) { breakOff(); });
 }
 
+const char *
+PeerChannel::whyGone() const {
+    return peer_.life.died()                                   ? " is gone: its process has ended"
+           : !peer_.life.alive() || !peer_.table.view().open() ? " has ended"
+                                                               : " has closed the connection";
+}
+
 Status
 PeerChannel::gone() const {
-    const char *how = peer_.life.died()                                   ? " is gone: its process has ended"
-                      : !peer_.life.alive() || !peer_.table.view().open() ? " has ended"
-                                                                          : " has closed the connection";
-    return Status::error(NIXL_ERR_REMOTE_DISCONNECT, description_, how);
+    return Status::error(NIXL_ERR_REMOTE_DISCONNECT, description_, whyGone());
 }
 
 void
@@ -135,7 +140,9 @@ PeerChannel::breakOff() {
     std::deque<Outgoing> unsent;
     {
         const LockGuard lock(mutex_);
-        broken_.store(true, std::memory_order_release);
+        const bool fresh = !broken_.exchange(true, std::memory_order_acq_rel);
+        if (fresh && !closed_ && changed_)
+            changed_(PeerChange::kLost, concat(description_, whyGone()));
         unsent.swap(queue_);
         queuedBytes_ = 0;
     }
@@ -144,6 +151,13 @@ PeerChannel::breakOff() {
     for (auto &message : unsent)
         if (message.sent)
             message.sent(gone());
+}
+
+void
+PeerChannel::setStalled(bool stalled, const char *how) {
+    if (std::exchange(stalled_, stalled) == stalled || closed_ || broken_ || !changed_)
+        return;
+    changed_(stalled ? PeerChange::kStalled : PeerChange::kResumed, concat(description_, how));
 }
 
 bool
@@ -182,9 +196,11 @@ PeerChannel::send(std::string_view message, std::chrono::milliseconds patience) 
     const LockGuard lock(mutex_);
     const bool room = room_.waitFor(
         mutex_, patience, [&]() NIXL_REQUIRES(mutex_) { return broken_ || closed_ || fits(message.size()); });
-    if (!room)
+    if (!room) {
+        setStalled(true, " does not read its notifications");
         return Status::error(NIXL_ERR_NOT_ALLOWED, description_,
                              " does not read its notifications: ", queuedBytes_, " bytes wait");
+    }
     std::string rest;
     NIXL_RETURN_IF_ERROR(sendNow(frameHeader(FrameType::kNotification, message.size()), message, rest));
     if (!rest.empty())
@@ -245,8 +261,8 @@ PeerChannel::flushFromLoop() {
     bool empty = false;
     {
         const LockGuard lock(mutex_);
-        while (!closed_ && sendQueued(sent)) {
-        }
+        while (!closed_ && sendQueued(sent))
+            setStalled(false, " reads its notifications again");
         empty = queue_.empty();
     }
     loop_.changeFromLoop(peer_.socket.get(), empty ? EPOLLIN | EPOLLRDHUP : EPOLLIN | EPOLLRDHUP | EPOLLOUT);

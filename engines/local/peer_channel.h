@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/engine.h"
 #include "engines/local/handshake.h"
 #include "engines/local/peer_memory.h"
 #include "engines/local/settings.h"
@@ -27,7 +28,13 @@ public:
     /// within the call that took it; no lock of the channel is held.
     using Sent = std::function<void(Status)>;
 
-    static Result<std::shared_ptr<PeerChannel>> create(EventLoop &loop, Acquaintance peer, std::string agent);
+    /// What becomes of the peer. Called from any thread, with the lock of the channel held, so that it is
+    /// told in its order; not after close().
+    using Changed = std::function<void(PeerChange change, const std::string &why)>;
+
+    /// `changed` may be empty.
+    static Result<std::shared_ptr<PeerChannel>> create(EventLoop &loop, Acquaintance peer, std::string agent,
+                                                       Changed changed);
 
     ~PeerChannel();
 
@@ -88,7 +95,7 @@ private:
         Sent sent;
     };
 
-    PeerChannel(EventLoop &loop, Acquaintance peer, std::string agent);
+    PeerChannel(EventLoop &loop, Acquaintance peer, std::string agent, Changed changed);
 
     Status watchFromLoop();
     void onSocket(std::uint32_t events);
@@ -97,6 +104,8 @@ private:
     Status readFrames();
     Status handle(const Frame &frame);
     void breakOff();
+    const char *whyGone() const;
+    void setStalled(bool stalled, const char *how) NIXL_REQUIRES(mutex_);
     /// Sends what fits now; `rest` is what does not. NIXL_ERR_REMOTE_DISCONNECT: the channel is at its end.
     Status sendNow(std::string_view header, std::string_view payload, std::string &rest)
         NIXL_REQUIRES(mutex_);
@@ -106,6 +115,7 @@ private:
     EventLoop &loop_;
     const Acquaintance peer_;
     const std::string description_;
+    const Changed changed_;
     std::atomic<bool> broken_{false};
     PeerMemory memory_;
     FrameReader reader_; // of the loop
@@ -115,6 +125,7 @@ private:
     std::deque<Outgoing> queue_ NIXL_GUARDED_BY(mutex_);
     std::size_t queuedBytes_ NIXL_GUARDED_BY(mutex_) = 0;
     bool closed_ NIXL_GUARDED_BY(mutex_) = false;
+    bool stalled_ NIXL_GUARDED_BY(mutex_) = false; // it did not read in time, and has not since
 };
 
 } // namespace nixl::local
