@@ -64,6 +64,40 @@ private:
 
 } // namespace
 
+/// Asks whether a peer that ended a connection is still there. Waits for its turn with the worker: a
+/// connection may break within a call into UCX.
+class Connection::Probe : public SingleRequest {
+public:
+    explicit Probe(std::shared_ptr<Connection> connection)
+        : SingleRequest(connection, [connection](const Status &answer) {
+              connection->worker().locked([&] { connection->probed(answer); });
+          }) {}
+
+    void
+    feed() override {
+        if (std::exchange(fed_, true))
+            return;
+        // The peer may have been given up meanwhile, and nobody would close what is opened now.
+        wanted_ = connection_->peerLost_ != nullptr;
+        if (wanted_)
+            start();
+    }
+
+    bool
+    over() const override {
+        return fed_ && (!wanted_ || SingleRequest::over());
+    }
+
+private:
+    void *
+    post(ucp_ep_h endpoint, ucp_request_param_t param) override {
+        return connection_->worker().api().ep_flush_nbx(endpoint, &param);
+    }
+
+    bool fed_ = false;
+    bool wanted_ = false;
+};
+
 Connection::Connection(ProgressWorker &worker, std::string peerName, std::string address, bool errorHandling)
     : worker_(worker), peerName_(std::move(peerName)), address_(std::move(address)),
       errorHandling_(errorHandling) {}
@@ -142,6 +176,23 @@ Connection::breakWith(ucs_status_t status) {
     broken_ = failed(status, "");
     stands_.store(false, std::memory_order_release);
     NIXL_LOG(kDebug, "UCX: worker ", worker_.index(), ": ", broken_.message());
+    suspect(status);
+}
+
+/// A peer that ends a connection may be well: it closed its side, or had to end a transfer by force.
+void
+Connection::suspect(ucs_status_t status) {
+    if (!peerLost_ || probing_ || !meansDisconnected(status))
+        return;
+    probing_ = true;
+    worker_.add(*new Probe(shared_from_this()));
+}
+
+void
+Connection::probed(const Status &answer) {
+    probing_ = false;
+    if (peerLost_ && answer.code() == NIXL_ERR_REMOTE_DISCONNECT)
+        peerLost_(answer.message());
 }
 
 void

@@ -75,6 +75,14 @@ public:
     /// `done` tells. No lock is held.
     void greet(std::function<void(const Status &)> done);
 
+    /// Has `lost` called, under the lock, when the peer has ended an opening and cannot be reached anew, or
+    /// never could: it is gone. Whoever only closed its side, or ended it by force, is reached. Empty: nobody
+    /// listens.
+    void
+    tellLost(std::function<void(const std::string &why)> lost) {
+        peerLost_ = std::move(lost);
+    }
+
     /// Tells that a message was lost; the next takeLost() returns why.
     void lose(Status why);
     Status takeLost();
@@ -108,8 +116,12 @@ public:
     std::atomic<std::uint64_t> pendingBytes{0};
 
 private:
+    class Probe;
+
     static void onError(void *connection, ucp_ep_h endpoint, ucs_status_t status);
     void breakWith(ucs_status_t status);
+    void suspect(ucs_status_t status);
+    void probed(const Status &answer);
     Status failed(ucs_status_t status, const std::string &words) const;
 
     ProgressWorker &worker_;
@@ -121,6 +133,8 @@ private:
     Status broken_;                        ///< of the present opening
     std::atomic<bool> stands_{false};      ///< there is an endpoint, and it is not broken
     std::atomic<std::uint64_t> cutOff_{0}; ///< number of the last opening that was
+    std::function<void(const std::string &why)> peerLost_;
+    bool probing_ = false;
     Status lost_;
 };
 

@@ -85,7 +85,7 @@ wantedWorker(std::string_view text, std::size_t workers) {
 
 UcxEngine::UcxEngine(const EngineConfig &config, Settings settings)
     : agentName_(config.agentName), settings_(std::move(settings)), options_(config.options),
-      onActivity_(config.onActivity) {}
+      onActivity_(config.onActivity), onPeerChange_(config.onPeerChange) {}
 
 Result<std::unique_ptr<Engine>>
 UcxEngine::create(const EngineConfig &config, Settings settings, std::shared_ptr<const Library> library) {
@@ -117,7 +117,8 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
     self_ = std::make_unique<UcxPeer>(
         workers_, kept_, agentName_,
         PeerSettings{
-            .addresses = std::move(addresses), .packs = true, .errorHandling = false, .closeForce = true});
+            .addresses = std::move(addresses), .packs = true, .errorHandling = false, .closeForce = true},
+        nullptr);
     NIXL_RETURN_IF_ERROR(inbox_->receiveFrom(*workers_.front()));
     capabilities_ = {{DRAM_SEG}, true, true, true};
     if (context_->knowsDeviceMemory())
@@ -281,7 +282,7 @@ UcxEngine::loadPeer(const std::string &name, std::string_view info) {
     how.packs = packs;
     how.errorHandling = settings_.errorHandling == ErrorHandling::kPeer;
     how.closeForce = settings_.closeForce;
-    return std::shared_ptr<Peer>(new UcxPeer(workers_, kept_, name, std::move(how)));
+    return std::shared_ptr<Peer>(new UcxPeer(workers_, kept_, name, std::move(how), onPeerChange_));
 }
 
 /// Connects all workers. A peer that does not answer in time is no error: its program may make no progress

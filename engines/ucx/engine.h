@@ -75,6 +75,7 @@ private:
     const Settings settings_;
     const std::shared_ptr<const Options> options_;
     const std::function<void()> onActivity_;
+    const UcxPeer::Changed onPeerChange_;
     Capabilities capabilities_;
 
     std::unique_ptr<Context> context_;

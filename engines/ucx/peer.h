@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,9 +27,11 @@ struct PeerSettings {
 /// One connection per worker of the engine, opened when it is used.
 class UcxPeer : public Peer {
 public:
-    /// `kept` outlives it.
+    using Changed = std::function<void(const Peer *peer, PeerChange change, const std::string &why)>;
+
+    /// `kept` outlives it. `changed` may be empty; it is called with the lock of a worker held.
     UcxPeer(const std::vector<std::unique_ptr<ProgressWorker>> &workers, KeptConnections &kept,
-            const std::string &name, PeerSettings how);
+            const std::string &name, PeerSettings how, const Changed &changed);
 
     /// Gives its connections up: to be kept if the peer may send packed blocks, else closed, after what is
     /// under way on them unless it is to be by force. REQUIRES: no transfer.
