@@ -58,6 +58,8 @@ void defineNotifications(AgentClass &agent);
 void defineMetadata(AgentClass &agent);
 /// Adds nixlWatch, and waiting to nixlAgent.
 void defineWaiting(pybind11::module_ &module, AgentClass &agent);
+/// Adds nixlPeerEvent and nixlAgent.peerEvents.
+void definePeerEvents(pybind11::module_ &module, AgentClass &agent);
 /// Adds nixlMemory, alloc and share_memfd.
 void defineMemory(pybind11::module_ &module);
 /// Adds nixlPathExplanation, nixlPathOption and nixlAgent.explain.

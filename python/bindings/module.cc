@@ -18,6 +18,7 @@ PYBIND11_MODULE(_bindings, module) {
     nixl::python::defineTransfers(agent);
     nixl::python::defineNotifications(agent);
     nixl::python::defineMetadata(agent);
+    nixl::python::definePeerEvents(module, agent);
     nixl::python::defineExplanations(module, agent);
     nixl::python::defineWaiting(module, agent);
     nixl::python::defineMemory(module);

@@ -477,6 +477,14 @@ class nixl_agent:
         if int(status) < 0:
             logger.debug("remove_remote_agent(%r): %s", agent, status.name)
 
+    def peer_events(self) -> list[nixlBind.nixlPeerEvent]:
+        """What has happened to peers since the last call, oldest first: objects with peer, kind, why, time and dropped.
+
+        kind: "joined", "updated", "stalled", "resumed", "lost" or "left"; docs/peers.md says what each means.
+        dropped: how many events before this one nobody took in time (NIXL_PEER_EVENTS).
+        """
+        return self.agent.peerEvents()
+
     def check_remote_metadata(self, agent: str | bytes, descs: nixlBind.nixlXferDList | None = None) -> bool:
         """Whether a peer is known and has registered all of a list. A local lookup."""
         if descs is None:

@@ -58,6 +58,7 @@ class Calls:
             "sendLocalPartialMD": lambda: agent.sendLocalPartialMD(pair.a_reg),
             "fetchRemoteMD": lambda: agent.fetchRemoteMD("beta"),
             "invalidateLocalMD": agent.invalidateLocalMD,
+            "peerEvents": agent.peerEvents,
             "explain": lambda: agent.explain(request._handle),
             "wait": lambda: agent.wait(request._handle, 0),
             "waitAny": lambda: agent.waitAny([request._handle], 0),

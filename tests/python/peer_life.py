@@ -1,0 +1,107 @@
+"""Processes with an agent each, which tests tell what to do and kill; multiprocessing imports it there by name."""
+
+import multiprocessing
+import os
+import signal
+
+from agents import WAIT_SECONDS, Memory, finish, local_agent
+from nixl import _bindings as nixlBind
+
+BLOCK = 4096
+COUNT = 16
+
+
+def serve(pipe, name, backend, seed):
+    agent = local_agent(name, backends=[backend])
+    memory = Memory(COUNT, BLOCK, seed)
+    registered = {}
+    while True:
+        what, *arguments = pipe.recv()
+        if what == "register":
+            first, count = arguments
+            registered[first, count] = agent.register_memory([(memory.desc(first)[0], count * BLOCK, 0, "")], "DRAM")
+            pipe.send(memory.addr)
+        elif what == "deregister":
+            pipe.send(agent.deregister_memory(registered.pop(tuple(arguments))))
+        elif what == "metadata":
+            pipe.send(agent.get_agent_metadata())
+        elif what == "partial":
+            connections, *ranges = arguments
+            descs = nixlBind.nixlRegDList(nixlBind.DRAM_SEG)
+            for first, count in ranges:
+                descs.addDesc((memory.desc(first)[0], count * BLOCK, 0, ""))
+            pipe.send(agent.get_partial_agent_metadata(descs, connections))
+        elif what == "content":
+            pipe.send(memory.data.tobytes())
+        elif what == "end":
+            pipe.send(None)
+            return
+
+
+class Far:
+    """A process with an agent `name` and COUNT blocks of memory."""
+
+    def __init__(self, name, backend, seed=2):
+        context = multiprocessing.get_context("spawn")
+        self.name = name
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs, name, backend, seed), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def ask(self, *command):
+        self.pipe.send(command)
+        assert self.pipe.poll(WAIT_SECONDS), "the other process does not answer"
+        return self.pipe.recv()
+
+    def register(self, first=0, count=COUNT):
+        self.addr = self.ask("register", first, count)
+
+    def stop(self):
+        os.kill(self.process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)  # all of its threads
+
+    def kill(self):
+        self.process.kill()
+        self.process.join(WAIT_SECONDS)
+
+    def blocks(self, first=0, count=COUNT):
+        return [(self.addr + (first + i) * BLOCK, BLOCK, 0) for i in range(count)]
+
+
+class Near:
+    """The agent of the test itself."""
+
+    def __init__(self, backend):
+        self.agent = local_agent("near", backends=[backend])
+        self.memory = Memory(COUNT, BLOCK, seed=1)
+        self.agent.register_memory([self.memory.region], "DRAM")
+        self.seen = []
+
+    def learn(self, far):
+        assert self.agent.add_remote_agent(far.ask("metadata")) == far.name.encode()
+
+    def write(self, far, first=0, count=COUNT):
+        """A request for these blocks."""
+        local = self.agent.get_xfer_descs(self.memory.descs()[first : first + count], "DRAM")
+        return self.agent.initialize_xfer(
+            "WRITE", local, self.agent.get_xfer_descs(far.blocks(first, count), "DRAM"), far.name
+        )
+
+    def run(self, handle):
+        self.agent.transfer(handle)
+        finish(self.agent, handle)
+
+    def wrote(self, far, first=0, count=COUNT):
+        """Whether these blocks, and no others, hold what this side has."""
+        ours, theirs = self.memory.data.tobytes(), far.ask("content")
+        same = [ours[i * BLOCK : (i + 1) * BLOCK] == theirs[i * BLOCK : (i + 1) * BLOCK] for i in range(COUNT)]
+        return same == [first <= i < first + count for i in range(COUNT)]
+
+    def events(self, name):
+        """All events of a peer until now, as (kind, why)."""
+        self.seen += self.agent.peer_events()
+        return [(event.kind, event.why) for event in self.seen if event.peer == name]
+
+    def kinds(self, name):
+        return [kind for kind, _ in self.events(name)]
