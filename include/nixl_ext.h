@@ -223,12 +223,13 @@ NIXL_EXPORT nixl_status_t nixlWatchActivity(const nixlAgent &agent, nixlWatch &w
 /** Something that happened to a peer; docs/peers.md says what each kind means. */
 struct nixlPeerEvent {
     enum class Kind {
-        kJoined,  ///< its metadata was loaded
-        kUpdated, ///< newer metadata of it changed what is known
-        kStalled, ///< it does not answer, and may go on at any time; nothing of it has ended
-        kResumed, ///< it answers again
-        kLost,    ///< it is gone, or was replaced by another life of it; it is not known any more
-        kLeft,    ///< the program removed it
+        kJoined,      ///< its metadata was loaded
+        kUpdated,     ///< newer metadata of it changed what is known
+        kStalled,     ///< it does not answer, and may go on at any time; nothing of it has ended
+        kResumed,     ///< it answers again
+        kLost,        ///< it is gone, or was replaced by another life of it; it is not known any more
+        kLeft,        ///< the program removed it
+        kUndelivered, ///< a message to it was lost, or nobody knows whether it arrived: `message`
     };
 
     std::string peer;
@@ -236,6 +237,7 @@ struct nixlPeerEvent {
     std::string why;
     std::chrono::system_clock::time_point when; ///< when it was seen
     std::size_t dropped = 0; ///< events before this one that nobody took in time (NIXL_PEER_EVENTS)
+    nixl_blob_t message{};   ///< of kUndelivered
 };
 
 /**
@@ -244,5 +246,20 @@ struct nixlPeerEvent {
  * with (makeConnection, a transfer, a message). From any thread; each event is given to one caller.
  */
 NIXL_EXPORT nixl_status_t nixlPeerEvents(const nixlAgent &agent, std::vector<nixlPeerEvent> &events);
+
+/** A transfer of a peer to or from this agent failed, and with it the notification that it would have
+ * brought. */
+struct nixlFailedNotif {
+    std::string peer;    ///< the initiator
+    nixl_blob_t message; ///< that does not come
+    std::string why;     ///< how the transfer ended
+};
+
+/**
+ * Appends what peers have told since the last call, oldest first: of agents of this implementation only, as
+ * far as they can reach this one. What nobody takes is kept up to NIXL_NOTIF_QUEUE_BYTES. From any thread;
+ * each is given to one caller.
+ */
+NIXL_EXPORT nixl_status_t nixlFailedNotifs(nixlAgent &agent, std::vector<nixlFailedNotif> &failed);
 
 #endif

@@ -12,16 +12,6 @@
 
 namespace nixl::local {
 
-namespace {
-
-/// Bytes of messages that wait for the program before peers have to wait.
-std::uint64_t
-inboxLimit(const Settings &settings) {
-    return std::max<std::uint64_t>(settings.notifMaxBytes, 64 << 20);
-}
-
-} // namespace
-
 Result<std::unique_ptr<Engine>>
 LocalEngine::create(const EngineConfig &config, const Settings &settings) {
     if (config.agentName.size() > kMaxNameBytes)
@@ -35,8 +25,9 @@ LocalEngine::create(const EngineConfig &config, const Settings &settings) {
         return table.status();
     Incarnation incarnation;
     randomBytes(incarnation.data(), incarnation.size());
-    auto endpoint = std::make_shared<Endpoint>(incarnation, config.agentName, std::move(table).value(),
-                                               inboxLimit(settings), config.onActivity, config.onPeerChange);
+    auto endpoint =
+        std::make_shared<Endpoint>(incarnation, config.agentName, std::move(table).value(),
+                                   settings.notifQueueBytes, config.onActivity, config.onPeerChange);
     auto listener = Listener::create(*process.value(), endpoint, settings);
     if (!listener.ok())
         return listener.status();

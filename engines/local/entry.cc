@@ -24,6 +24,8 @@ public:
         settings.connectTimeout = options.localConnectTimeout;
         settings.quiesceTimeout = options.localQuiesceTimeout;
         settings.notifMaxBytes = options.notifMaxBytes;
+        settings.notifQueueBytes = options.notifQueueBytes;
+        settings.notifTimeout = options.notifTimeout;
         return local::LocalEngine::create(config, settings);
     }
 

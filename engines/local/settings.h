@@ -12,6 +12,8 @@ struct Settings {
     std::chrono::milliseconds connectTimeout{1000};
     std::chrono::milliseconds quiesceTimeout{5000};
     std::uint64_t notifMaxBytes = std::uint64_t{256} << 20;
+    std::uint64_t notifQueueBytes = std::uint64_t{64} << 20;
+    std::chrono::milliseconds notifTimeout{1000};
     std::size_t maxConnections = 4096; ///< that one engine keeps at a time
 };
 

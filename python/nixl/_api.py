@@ -478,12 +478,20 @@ class nixl_agent:
             logger.debug("remove_remote_agent(%r): %s", agent, status.name)
 
     def peer_events(self) -> list[nixlBind.nixlPeerEvent]:
-        """What has happened to peers since the last call, oldest first: objects with peer, kind, why, time and dropped.
+        """What has happened to peers since the last call, oldest first: objects with peer, kind, why, time, dropped and message.
 
-        kind: "joined", "updated", "stalled", "resumed", "lost" or "left"; docs/peers.md says what each means.
+        kind: "joined", "updated", "stalled", "resumed", "lost", "left" or "undelivered"; docs/peers.md says what each means.
         dropped: how many events before this one nobody took in time (NIXL_PEER_EVENTS).
+        message: bytes of the notification that was not delivered, or of which nobody knows; else b"".
         """
         return self.agent.peerEvents()
+
+    def failed_notifs(self) -> list[nixlBind.nixlFailedNotif]:
+        """Transfers of peers that failed although they would have brought a notification: objects with peer, message and why.
+
+        Since the last call, oldest first. Only agents of this implementation tell, as far as they can reach this one.
+        """
+        return self.agent.failedNotifs()
 
     def check_remote_metadata(self, agent: str | bytes, descs: nixlBind.nixlXferDList | None = None) -> bool:
         """Whether a peer is known and has registered all of a list. A local lookup."""

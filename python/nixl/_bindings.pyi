@@ -51,6 +51,8 @@ class nixlAgent:
         """(duration, margin of error, method); microseconds."""
     def explain(self, reqh: typing.SupportsInt | typing.SupportsIndex) -> nixlPathExplanation:
         """Which path the request takes, and why."""
+    def failedNotifs(self) -> list[nixlFailedNotif]:
+        """What peers said of transfers of theirs that failed, oldest first."""
     def fetchRemoteMD(self, remote_agent: str | bytes, ip_addr: str | bytes = '', port: typing.SupportsInt | typing.SupportsIndex = 0, label: str | bytes = '') -> None: ...
     def genNotif(self, remote_agent: str | bytes, msg: str | bytes, backends: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> nixl_status_t: ...
     def getAvailPlugins(self) -> list[str]: ...
@@ -71,6 +73,8 @@ class nixlAgent:
     def makeConnection(self, remote_agent: str | bytes, backends: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> nixl_status_t: ...
     def makeXferReq(self, operation: nixl_xfer_op_t, local_side: typing.SupportsInt | typing.SupportsIndex, local_indices: collections.abc.Iterable[typing.SupportsIndex] | typing_extensions.Buffer, remote_side: typing.SupportsInt | typing.SupportsIndex, remote_indices: collections.abc.Iterable[typing.SupportsIndex] | typing_extensions.Buffer, notif_msg: str | bytes = '', backend: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [], skip_desc_merg: bool = False) -> int:
         """Arrays of indices must not be written to by other threads during the call."""
+    def peerEvents(self) -> list[nixlPeerEvent]:
+        """What happened to peers since the last call, oldest first."""
     def postXferReq(self, reqh: typing.SupportsInt | typing.SupportsIndex, notif_msg: str | bytes = '', timeout: typing.SupportsFloat | typing.SupportsIndex | None = None) -> nixl_status_t:
         """timeout: seconds, 0: none."""
     @typing.overload
@@ -148,6 +152,16 @@ class nixlBackendError(Exception):
 class nixlCancelledError(Exception):
     """Ended before it was done."""
 
+class nixlFailedNotif:
+    """A transfer of a peer that failed, and with it the notification that it would have brought."""
+    def __repr__(self) -> str: ...
+    @property
+    def message(self) -> bytes: ...
+    @property
+    def peer(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+
 class nixlInvalidParamError(Exception):
     """An argument is wrong; nothing was changed."""
 
@@ -210,6 +224,22 @@ class nixlPathOption:
     def path(self) -> str: ...
     @property
     def reason(self) -> str: ...
+
+class nixlPeerEvent:
+    """Something that happened to a peer."""
+    def __repr__(self) -> str: ...
+    @property
+    def dropped(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def message(self) -> bytes: ...
+    @property
+    def peer(self) -> str: ...
+    @property
+    def time(self) -> float: ...
+    @property
+    def why(self) -> str: ...
 
 class nixlRegDList:
     """Descriptors (addr, len, dev_id, meta) of one kind of memory."""

@@ -289,6 +289,19 @@ nixlAgentData::takeNotifications(nixl_notifs_t &out, const nixl_opt_args_t *args
 }
 
 Status
+nixlAgentData::takeFailures(std::vector<nixlFailedNotif> &out) {
+    auto services = backends.services(nullptr);
+    if (!services.ok())
+        return services.status();
+    std::vector<nixl::FailedNotification> arrived;
+    for (const Service &service : services.value())
+        service.engine->impl().takeFailures(arrived);
+    for (nixl::FailedNotification &failed : arrived)
+        out.push_back({std::move(failed.agent), std::move(failed.message), std::move(failed.why)});
+    return {};
+}
+
+Status
 nixlAgentData::notify(const std::string &agentName, const nixl_blob_t &message, const nixl_opt_args_t *args) {
     auto named = backends.services(args);
     if (!named.ok())

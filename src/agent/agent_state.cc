@@ -128,6 +128,10 @@ nixlAgentData::engineConfig(const nixl_b_params_t &params) const {
                                                 const std::string &why) {
         events->report(peer, change, why);
     };
+    engine.onUndelivered = [events = peerEvents](const std::string &peer, std::string message,
+                                                 const std::string &why) {
+        events->undelivered(peer, std::move(message), why);
+    };
     return engine;
 }
 

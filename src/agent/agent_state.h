@@ -70,6 +70,7 @@ public:
                                               const nixl_opt_args_t *args) const;
     nixl::Status checkRemote(const std::string &agentName, const nixl_xfer_dlist_t &descs) const;
     nixl::Status takeNotifications(nixl_notifs_t &out, const nixl_opt_args_t *args);
+    nixl::Status takeFailures(std::vector<nixlFailedNotif> &out);
     nixl::Status notify(const std::string &agentName, const nixl_blob_t &message,
                         const nixl_opt_args_t *args);
     /// Appends what happened to peers. Those that are lost are forgotten by now.

@@ -133,6 +133,12 @@ nixlPeerEvents(const nixlAgent &agent, std::vector<nixlPeerEvent> &events) {
     });
 }
 
+nixl_status_t
+nixlFailedNotifs(nixlAgent &agent, std::vector<nixlFailedNotif> &failed) {
+    nixlAgentData &data = nixlAgentAccess::data(agent);
+    return nixl::call(data, "nixlFailedNotifs", [&] { return data.takeFailures(failed); });
+}
+
 std::string
 nixlPathExplanation::toString() const {
     std::string text = nixl::concat(backend, ", ", path, ": ", blocks, blocks == 1 ? " block, " : " blocks, ",

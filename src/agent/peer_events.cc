@@ -42,7 +42,7 @@ PeerEvents::addChange(Watch &watch, PeerChange change, const std::string &why) {
         return false;
     const bool first = stalled ? life.stalled_++ == 0 : --life.stalled_ == 0;
     if (first)
-        add(life, stalled ? Kind::kStalled : Kind::kResumed, why);
+        add(life.name(), stalled ? Kind::kStalled : Kind::kResumed, why);
     return first;
 }
 
@@ -52,7 +52,7 @@ PeerEvents::endAsLost(PeerLife &life, const std::string &why) {
         return false;
     life.why_ = why;
     life.lost_.store(true, std::memory_order_release);
-    add(life, Kind::kLost, why);
+    add(life.name(), Kind::kLost, why);
     return true;
 }
 
@@ -82,7 +82,16 @@ PeerEvents::left(PeerLife &life, const std::string &why) {
         const LockGuard lock(mutex_);
         if (std::exchange(life.over_, true))
             return;
-        add(life, Kind::kLeft, why);
+        add(life.name(), Kind::kLeft, why);
+    }
+    signal();
+}
+
+void
+PeerEvents::undelivered(const std::string &peer, std::string message, const std::string &why) {
+    {
+        const LockGuard lock(mutex_);
+        add(peer, Kind::kUndelivered, why, std::move(message));
     }
     signal();
 }
@@ -94,18 +103,18 @@ PeerEvents::tell(const PeerLife &life, Kind kind, std::string why) {
         const LockGuard lock(mutex_);
         if (life.over_)
             return;
-        add(life, kind, std::move(why));
+        add(life.name(), kind, std::move(why));
     }
     signal();
 }
 
 void
-PeerEvents::add(const PeerLife &life, Kind kind, std::string why) {
+PeerEvents::add(const std::string &peer, Kind kind, std::string why, std::string message) {
     if (events_.size() == limit_) {
         events_.pop_front();
         ++dropped_;
     }
-    events_.push_back({life.name(), kind, std::move(why), std::chrono::system_clock::now(), 0});
+    events_.push_back({peer, kind, std::move(why), std::chrono::system_clock::now(), 0, std::move(message)});
 }
 
 void

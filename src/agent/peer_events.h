@@ -78,6 +78,9 @@ public:
     void lost(PeerLife &life, const std::string &why);
     void left(PeerLife &life, const std::string &why);
 
+    /// An engine's report (EngineConfig::onUndelivered), also of a peer whose life is over.
+    void undelivered(const std::string &peer, std::string message, const std::string &why);
+
     /// Appends the events since the last call, oldest first.
     void take(std::vector<nixlPeerEvent> &out);
 
@@ -88,7 +91,8 @@ private:
     };
 
     void tell(const PeerLife &life, Kind kind, std::string why);
-    void add(const PeerLife &life, Kind kind, std::string why) NIXL_REQUIRES(mutex_);
+    void add(const std::string &peer, Kind kind, std::string why, std::string message = {})
+        NIXL_REQUIRES(mutex_);
     bool addChange(Watch &watch, PeerChange change, const std::string &why) NIXL_REQUIRES(mutex_);
     bool endAsLost(PeerLife &life, const std::string &why) NIXL_REQUIRES(mutex_);
     void signal() const;

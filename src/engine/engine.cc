@@ -88,4 +88,7 @@ Engine::takeNotifications(std::vector<Notification> &) {
     return unsupported("notifications");
 }
 
+void
+Engine::takeFailures(std::vector<FailedNotification> &) {}
+
 } // namespace nixl

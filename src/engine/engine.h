@@ -88,6 +88,11 @@ struct EngineConfig {
     /// not told of after its destructor has returned. From any thread, with locks of the engine held,
     /// as onActivity, and also where nobody asks for a transfer. May be empty.
     std::function<void(const Peer *peer, PeerChange change, const std::string &why)> onPeerChange;
+    /// Called for each message to a peer that the engine took and cannot deliver, or cannot say of whether it
+    /// arrived: the peer is gone, or was given up. As onPeerChange, but also for a peer whose destructor has
+    /// returned. Not for the message of a transfer whose end says so.
+    std::function<void(const std::string &peerName, std::string message, const std::string &why)>
+        onUndelivered;
 };
 
 /// An engine's side of a local registration. Destroyed after Engine::deregister succeeded or with the engine.
@@ -222,8 +227,9 @@ public:
 
     /// Starts the transfer. Returns soon; engine threads do the work. With `notification`, the peer gets that
     /// message once the data is visible there, without a further call by the program, and the transfer is not
-    /// done before the message is on its way. May be called again after a terminal state.
-    /// REQUIRES: not in progress.
+    /// done before the message is on its way, for which the peer must have room. If the run ends otherwise,
+    /// the peer gets a FailedNotification instead, where it can be reached and understands. May be called
+    /// again after a terminal state. REQUIRES: not in progress.
     virtual Progress post(const std::optional<std::string> &notification) = 0;
 
     /// Where it stands. Never blocks.
@@ -255,6 +261,13 @@ protected:
 struct Notification {
     std::string agent; ///< who sent it
     std::string message;
+};
+
+/// What a peer says of a transfer of its that failed and would have brought a message.
+struct FailedNotification {
+    std::string agent;   ///< the initiator
+    std::string message; ///< that does not come
+    std::string why;
 };
 
 class Engine {
@@ -344,11 +357,16 @@ public:
 
     // ---- Notifications: only if capabilities().notifications ----
 
-    /// Sends a message; `peer` is nullptr for the agent itself. Messages to one peer arrive in order.
+    /// Sends a message; `peer` is nullptr for the agent itself. Messages to one peer arrive in order, each
+    /// once. Waits, at most Options::notifTimeout, while the peer has no room; then NIXL_ERR_NOT_ALLOWED.
     virtual Status notify(Peer *peer, std::string_view message);
 
     /// Appends what arrived since the last call.
     virtual Status takeNotifications(std::vector<Notification> &out);
+
+    /// Appends what arrived since the last call; of what nobody takes, the oldest may be dropped. The default
+    /// has none.
+    virtual void takeFailures(std::vector<FailedNotification> &out);
 
     // ---- Waiting ----
 

@@ -57,6 +57,19 @@ constexpr OptionRow kTable[] = {
      .help = "The longest notification that is sent or accepted, in bytes.",
      .least = 1,
      .most = std::uint64_t{1} << 40},
+    {.name = "NIXL_NOTIF_QUEUE_BYTES",
+     .field = &Options::notifQueueBytes,
+     .help =
+         "How many bytes of notifications wait for an agent's program before it takes in no more, so that "
+         "its peers have to wait.",
+     .least = 1,
+     .most = std::uint64_t{1} << 40},
+    {.name = "NIXL_NOTIF_TIMEOUT_MS",
+     .field = &Options::notifTimeout,
+     .help =
+         "How long sending a notification waits for room at a peer that takes in no more, in milliseconds; "
+         "then it is refused.",
+     .most = kDayMs},
     {.name = "NIXL_PEER_EVENTS",
      .field = &Options::peerEvents,
      .help = "How many events of peers an agent keeps for its program; of more, the oldest go.",

@@ -44,7 +44,9 @@ struct Options {
     std::string ucxDir;                                  ///< where the UCX to use lies
     bool ucxPackedBlocks = true; ///< blocks go packed to engines of ours, where UCX has messages only
     std::uint64_t notifMaxBytes = std::uint64_t{256} << 20;
-    std::uint64_t peerEvents = 1024; ///< that wait to be taken, at least 1
+    std::uint64_t notifQueueBytes = std::uint64_t{64} << 20; ///< that wait for the program before peers wait
+    std::chrono::milliseconds notifTimeout{1000};            ///< of genNotif, for room at the peer
+    std::uint64_t peerEvents = 1024;                         ///< that wait to be taken, at least 1
     std::chrono::milliseconds releaseTimeout{50};
     std::chrono::milliseconds transferTimeout{0}; ///< of transfers without one of their own; 0: none
     std::chrono::milliseconds cutOffTimeout{500}; ///< from a cancel to the end by force
