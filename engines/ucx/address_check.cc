@@ -30,6 +30,8 @@ constexpr unsigned kInterfaceLengthBits = 0x3f;
 constexpr unsigned kMaxDomains = 64; // UCX keeps sets of them in 64 bits
 constexpr unsigned kReleaseBits = 0xf;
 
+constexpr unsigned kTcp = 0x19cf;
+
 // An address of no bytes reaches a transport as a null pointer, which these follow. Transports are told by a
 // checksum of their name.
 struct Transport {
@@ -40,7 +42,7 @@ struct Transport {
 
 constexpr Transport kTransports[] = {
     {0x7563, false, true}, // self
-    {0x19cf, true, true},  // tcp
+    {kTcp, true, true},    // tcp
     {0x538d, true, true},  // sysv
     {0xd3a7, true, true},  // posix
     {0x8b47, true, true},  // cma
@@ -72,6 +74,11 @@ public:
     std::optional<unsigned>
     release() const {
         return release_;
+    }
+
+    const std::vector<TcpInterface> &
+    tcp() const {
+        return tcp_;
     }
 
 private:
@@ -126,11 +133,11 @@ private:
             paths();
         if (shape & kHasSystemDevice)
             walk_.skip(1, "a system device");
-        walk_.skip(length, "a device address");
+        const std::string_view device = walk_.takeBytes(length, "a device address");
         const bool last = (shape & kLast) != 0;
         if (empty && last)
             release_ = domain & kReleaseBits; // what UCX packs last in the first version is no device
-        while (walk_.ok() && !empty && !interface(length)) {
+        while (walk_.ok() && !empty && !interface(device)) {
         }
         return last;
     }
@@ -144,7 +151,7 @@ private:
 
     /// True: it was the last one of its device.
     bool
-    interface(unsigned deviceLength) {
+    interface(std::string_view device) {
         const std::size_t start = walk_.position();
         const unsigned low = walk_.takeU8("the name of a transport");
         const unsigned name = low | walk_.takeU8("the name of a transport") << 8;
@@ -157,10 +164,12 @@ private:
         const unsigned length = number(shape, kInterfaceLengthBits, "the length of an interface address");
         if (shape & kHasEndpoint)
             walk_.refuse(at, "an endpoint's address, which is in no address of a worker");
-        walk_.skip(length, "an interface address");
+        const std::string_view address = walk_.takeBytes(length, "an interface address");
+        if (name == kTcp)
+            tcp_.push_back({device, address});
         for (const Transport &transport : kTransports)
             if (transport.name == name &&
-                ((transport.needsDevice && deviceLength == 0) || (transport.needsInterface && length == 0)))
+                ((transport.needsDevice && device.empty()) || (transport.needsInterface && length == 0)))
                 walk_.refuse(start, "transport ", Hex{name}, " lacks an address");
         return (shape & kLast) != 0;
     }
@@ -176,6 +185,7 @@ private:
     }
 
     PackedBytes walk_;
+    std::vector<TcpInterface> tcp_;
     bool second_ = false;
     std::optional<unsigned> release_;
 };
@@ -194,6 +204,12 @@ nearestVersion(unsigned release, unsigned ownMinor) {
 Status
 checkWorkerAddress(std::string_view bytes) {
     return AddressWalk(bytes).run();
+}
+
+std::vector<TcpInterface>
+tcpInterfaces(std::string_view bytes) {
+    AddressWalk walk(bytes);
+    return walk.run().ok() ? walk.tcp() : std::vector<TcpInterface>();
 }
 
 Result<unsigned>

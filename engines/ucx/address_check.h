@@ -13,6 +13,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "util/status.h"
 
@@ -28,5 +29,14 @@ Status checkWorkerAddress(std::string_view bytes);
 /// 0: the address does not tell; it is from before 1.16 or of a worker without devices. What checkPackedKey()
 /// needs to know.
 Result<unsigned> workerAddressPacker(std::string_view bytes, unsigned ownMinor);
+
+/// What a worker address has of an interface over TCP.
+struct TcpInterface {
+    std::string_view device;
+    std::string_view interface;
+};
+
+/// Views into `bytes`. Nothing if they are not a worker address.
+std::vector<TcpInterface> tcpInterfaces(std::string_view bytes);
 
 } // namespace nixl::ucx

@@ -7,7 +7,7 @@ namespace nixl::ucx {
 
 namespace {
 
-constexpr std::string_view kMark = "nixlpak1";
+constexpr std::string_view kMark = "nixlpak2";
 
 template<typename Number>
 void

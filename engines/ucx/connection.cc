@@ -7,6 +7,7 @@
 #include "engines/ucx/log_route.h"
 #include "engines/ucx/single_request.h"
 #include "util/log.h"
+#include "util/random.h"
 
 namespace nixl::ucx {
 
@@ -64,13 +65,52 @@ private:
 
 } // namespace
 
-/// Asks whether a peer that ended a connection is still there. Waits for its turn with the worker: a
-/// connection may break within a call into UCX.
+/// Finds out whether the process at the other end of a connection that broke still exists. UCX 1.22 is better
+/// not asked to connect with one that does not: it may keep a descriptor, or end this process.
+class Connection::Judge : public Operation {
+public:
+    explicit Judge(std::shared_ptr<Connection> connection)
+        : connection_(std::move(connection)), knock_(connection_->sockets_) {}
+
+    void
+    feed() override {
+        const auto now = Knock::Clock::now();
+        if (over() || now < next_)
+            return;
+        next_ = now + std::chrono::milliseconds(1);
+        answer_ = knock_.look(now);
+        if (!over())
+            connection_->worker().lookAgain();
+    }
+
+    bool
+    over() const override {
+        return answer_ != Knock::Answer::kNone;
+    }
+
+    void
+    ended() override {
+        connection_->worker().enter([this] {
+            connection_->probed(answer_ == Knock::Answer::kThere ? Status()
+                                                                 : gone(connection_->peerName(), answer_));
+        });
+        delete this;
+    }
+
+private:
+    const std::shared_ptr<Connection> connection_;
+    Knock knock_;
+    Knock::Answer answer_ = Knock::Answer::kNone;
+    Knock::Clock::time_point next_{};
+};
+
+/// The same, of a peer that does not listen over TCP: whether it can be connected with. Waits for its turn
+/// with the worker: a connection may break within a call into UCX.
 class Connection::Probe : public SingleRequest {
 public:
     explicit Probe(std::shared_ptr<Connection> connection)
         : SingleRequest(connection, [connection](const Status &answer) {
-              connection->worker().locked([&] { connection->probed(answer); });
+              connection->worker().enter([&] { connection->probed(answer); });
           }) {}
 
     void
@@ -78,7 +118,7 @@ public:
         if (std::exchange(fed_, true))
             return;
         // The peer may have been given up meanwhile, and nobody would close what is opened now.
-        wanted_ = connection_->peerLost_ != nullptr;
+        wanted_ = connection_->givenUp_.ok();
         if (wanted_)
             start();
     }
@@ -98,14 +138,19 @@ private:
     bool wanted_ = false;
 };
 
-Connection::Connection(ProgressWorker &worker, std::string peerName, std::string address, bool errorHandling)
+Connection::Connection(ProgressWorker &worker, std::string peerName, std::string address, bool errorHandling,
+                       std::vector<SocketAddress> sockets)
     : worker_(worker), peerName_(std::move(peerName)), address_(std::move(address)),
-      errorHandling_(errorHandling) {}
+      errorHandling_(errorHandling), sockets_(std::move(sockets)), link_(randomKey()) {}
+
+Connection::~Connection() = default;
 
 Result<std::uint64_t>
 Connection::open() {
     if (stands())
         return opening_;
+    if (!givenUp_.ok() || (probing_ && !sockets_.empty()))
+        return failure();
     close(true);
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
@@ -130,6 +175,7 @@ Connection::open() {
         return failed(status, words);
     }
     stands_.store(true, std::memory_order_release);
+    worker_.links().enter(link_, *this);
     if (const auto names = transports(); !names.ok() || !tellTheirEvents(names.value()))
         worker_.expectSilence();
     return opening_;
@@ -182,17 +228,110 @@ Connection::breakWith(ucs_status_t status) {
 /// A peer that ends a connection may be well: it closed its side, or had to end a transfer by force.
 void
 Connection::suspect(ucs_status_t status) {
-    if (!peerLost_ || probing_ || !meansDisconnected(status))
+    reached_ = false;
+    const bool matters = peerLost_ || (outbox_ && !outbox_->empty());
+    if (!errorHandling_ || probing_ || !matters || !givenUp_.ok() || !meansDisconnected(status))
         return;
     probing_ = true;
-    worker_.add(*new Probe(shared_from_this()));
+    probingSince_ = std::chrono::steady_clock::now();
+    if (sockets_.empty())
+        worker_.add(*new Probe(shared_from_this()));
+    else
+        worker_.add(*new Judge(shared_from_this()));
 }
 
 void
 Connection::probed(const Status &answer) {
     probing_ = false;
-    if (peerLost_ && answer.code() == NIXL_ERR_REMOTE_DISCONNECT)
-        peerLost_(answer.message());
+    const bool lost = answer.code() == NIXL_ERR_REMOTE_DISCONNECT;
+    reached_ = answer.ok();
+    if (lost && givenUp_.ok()) {
+        giveUp(answer);
+        if (peerLost_)
+            peerLost_(answer);
+    }
+    judge(lost);
+}
+
+void
+Connection::judge(bool lost) {
+    for (auto &judged : std::exchange(awaitJudgement_, {}))
+        worker_.later([judged = std::move(judged), lost] { judged(lost); });
+}
+
+void
+Connection::whenJudged(std::function<void(bool lost)> judged) {
+    awaitJudgement_.push_back(std::move(judged));
+    if (!probing_)
+        judge(!givenUp_.ok() || !reached_);
+}
+
+void
+Connection::judgeLate(std::chrono::steady_clock::time_point now) {
+    constexpr std::chrono::seconds kPatience{5};
+    if (probing_ && now - probingSince_ > kPatience)
+        judge(false);
+}
+
+void
+Connection::replace() {
+    if (!errorHandling_ || endpoint_ == nullptr)
+        return;
+    if (broken_.ok())
+        broken_ = Status::error(NIXL_ERR_REMOTE_DISCONNECT, "the connection to '", peerName_,
+                                "' was ended by the other side");
+    reached_ = true;
+    NIXL_LOG(kInfo, "UCX: worker ", worker_.index(), ": ", broken_.message());
+    close(true);
+}
+
+void
+Connection::giveUp(const Status &why) {
+    if (!givenUp_.ok())
+        return;
+    givenUp_ = broken_ = why;
+    if (outbox_)
+        outbox_->giveUp(why, undelivered_);
+    close(true);
+    judge(why.code() == NIXL_ERR_REMOTE_DISCONNECT);
+}
+
+Outbox &
+Connection::outbox() {
+    if (!outbox_)
+        outbox_ = std::make_unique<Outbox>(*this);
+    return *outbox_;
+}
+
+void
+Connection::ping() {
+    if (pinging_ != nullptr || !open().ok())
+        return;
+    char header[kPingBytes];
+    encodePing(link_, header);
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+    param.cb.send = onPinged;
+    param.user_data = this;
+    param.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_COPY_HEADER;
+    void *request = worker_.api().am_send_nbx(endpoint_, kPing, header, sizeof header, nullptr, 0, &param);
+    if (UCS_PTR_IS_PTR(request))
+        pinging_ = shared_from_this();
+    else if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_OK)
+        (void)report(opening_, status, true);
+}
+
+void
+Connection::onPinged(void *request, ucs_status_t, void *argument) {
+    const auto self = std::move(static_cast<Connection *>(argument)->pinging_);
+    self->worker_.api().request_free(request);
+}
+
+void
+Connection::answered(const Pong &pong) {
+    heard();
+    if (outbox_)
+        outbox_->takeIn(pong);
 }
 
 void
@@ -207,6 +346,7 @@ Connection::close(bool force) {
     param.cb.send = Closing::onClosed;
     param.user_data = closing;
     stands_.store(false, std::memory_order_release);
+    worker_.links().leave(link_);
     void *request = worker_.api().ep_close_nbx(endpoint_, &param);
     endpoint_ = nullptr;
     if (UCS_PTR_IS_ERR(request))
@@ -236,17 +376,6 @@ Connection::greet(std::function<void(const Status &)> done) {
         greeting->start();
         worker_.add(*greeting);
     });
-}
-
-void
-Connection::lose(Status why) {
-    if (lost_.ok())
-        lost_ = std::move(why);
-}
-
-Status
-Connection::takeLost() {
-    return std::exchange(lost_, Status());
 }
 
 Result<std::vector<std::string>>

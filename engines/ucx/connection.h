@@ -2,12 +2,15 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engines/ucx/knock.h"
+#include "engines/ucx/outbox.h"
 #include "engines/ucx/worker.h"
 #include "util/status.h"
 
@@ -22,11 +25,12 @@ namespace nixl::ucx {
 /// endpoint is new.
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
-    /// `address`: a checked worker address.
-    Connection(ProgressWorker &worker, std::string peerName, std::string address, bool errorHandling);
+    /// `address`: a checked worker address; `sockets`: where it listens, see tcpAddresses().
+    Connection(ProgressWorker &worker, std::string peerName, std::string address, bool errorHandling,
+               std::vector<SocketAddress> sockets = {});
 
     /// REQUIRES: closed.
-    ~Connection() = default;
+    ~Connection();
 
     /// The number of the present opening, opening one if there is none or the last broke.
     Result<std::uint64_t> open();
@@ -68,7 +72,105 @@ public:
     /// Whether this side ended an opening by cutOff(). Any thread.
     bool
     wasCutOff(std::uint64_t opening) const {
-        return cutOff_.load(std::memory_order_relaxed) == opening;
+        return opening != 0 && cutOff_.load(std::memory_order_relaxed) == opening;
+    }
+
+    // ---- Whether the peer is there ----
+
+    /// By what the peer's answers find the connection: a number that a stranger cannot guess. Constant.
+    std::uint64_t
+    link() const {
+        return link_;
+    }
+
+    /// Asks an engine of ours for an answer, opening the connection if need be.
+    void ping();
+
+    /// Whether UCX could not send the last ping yet.
+    bool
+    pinging() const {
+        return pinging_ != nullptr;
+    }
+
+    /// The answer to a ping or a letter.
+    void answered(const Pong &pong);
+
+    /// An operation that needs the peer begins, and ends; `well`: the peer has done its part.
+    void
+    began() {
+        ++underWay_;
+    }
+
+    void
+    ended(bool well) {
+        --underWay_;
+        heard_ += well ? 1 : 0;
+    }
+
+    /// The peer has done something.
+    void
+    heard() {
+        ++heard_;
+    }
+
+    struct Pulse {
+        bool stands;
+        std::uint64_t heard; ///< counts what the peer did
+        bool waits;          ///< for operations of UCX that need it
+    };
+
+    Pulse
+    pulse() const {
+        return {stands(), heard_, underWay_ > 0};
+    }
+
+    /// Ends the present opening by force because the peer answers over another one: it has ended its side of
+    /// this one. What is under way ends with NIXL_ERR_REMOTE_DISCONNECT; the next use opens another.
+    void replace();
+
+    /// The peer is lost, or nobody wants it any more: what is under way ends with `why`, letters included,
+    /// and the connection is closed by force. It is of no use afterwards.
+    void giveUp(const Status &why);
+
+    /// Why it was given up; success if it was not.
+    const Status &
+    givenUp() const {
+        return givenUp_;
+    }
+
+    /// Whether it is being found out if the peer of an opening that broke is lost. Until then none is opened.
+    bool
+    judging() const {
+        return probing_;
+    }
+
+    /// Calls `judged` (without locks, soon) once it is known whether the peer of an opening that broke is
+    /// lost, or nobody can tell.
+    void whenJudged(std::function<void(bool lost)> judged);
+
+    /// Those who wait for a judgement that does not come in time are told that the peer is not known to be
+    /// lost.
+    void judgeLate(std::chrono::steady_clock::time_point now);
+
+    // ---- Letters ----
+
+    /// Of a connection to an engine of ours.
+    Outbox &outbox();
+
+    /// Asks for what the peer has taken in, if that is less than was sent. False: there is nothing to ask, or
+    /// nobody; not without error handling, where the end of a peer that was asked is not noticed.
+    bool
+    askForLetters() {
+        if (!errorHandling_ || !stands() || !outbox_ || !outbox_->unanswered())
+            return false;
+        ping();
+        return true;
+    }
+
+    /// Who is told, under the lock, of letters that may not have arrived when the connection is given up.
+    void
+    tellUndelivered(Outbox::Undelivered undelivered) {
+        undelivered_ = std::move(undelivered);
     }
 
     /// Opens, and calls `done` (without locks) once the peer has answered or cannot be reached. Never fails:
@@ -79,13 +181,9 @@ public:
     /// never could: it is gone. Whoever only closed its side, or ended it by force, is reached. Empty: nobody
     /// listens.
     void
-    tellLost(std::function<void(const std::string &why)> lost) {
+    tellLost(std::function<void(const Status &why)> lost) {
         peerLost_ = std::move(lost);
     }
-
-    /// Tells that a message was lost; the next takeLost() returns why.
-    void lose(Status why);
-    Status takeLost();
 
     ProgressWorker &
     worker() const {
@@ -117,25 +215,38 @@ public:
 
 private:
     class Probe;
+    class Judge;
 
     static void onError(void *connection, ucp_ep_h endpoint, ucs_status_t status);
     void breakWith(ucs_status_t status);
     void suspect(ucs_status_t status);
     void probed(const Status &answer);
+    void judge(bool lost);
+    static void onPinged(void *request, ucs_status_t status, void *connection);
     Status failed(ucs_status_t status, const std::string &words) const;
 
     ProgressWorker &worker_;
     const std::string peerName_;
     const std::string address_;
     const bool errorHandling_;
+    const std::vector<SocketAddress> sockets_;
     ucp_ep_h endpoint_ = nullptr;
     std::uint64_t opening_ = 0;
     Status broken_;                        ///< of the present opening
     std::atomic<bool> stands_{false};      ///< there is an endpoint, and it is not broken
     std::atomic<std::uint64_t> cutOff_{0}; ///< number of the last opening that was
-    std::function<void(const std::string &why)> peerLost_;
+    Status givenUp_;
+    std::function<void(const Status &why)> peerLost_;
     bool probing_ = false;
-    Status lost_;
+    std::chrono::steady_clock::time_point probingSince_{};
+    bool reached_ = false; ///< the peer was, after the last opening that broke
+    std::vector<std::function<void(bool lost)>> awaitJudgement_;
+    const std::uint64_t link_;
+    std::uint64_t heard_ = 0;
+    std::size_t underWay_ = 0;
+    std::shared_ptr<Connection> pinging_; ///< itself, while UCX sends a ping
+    std::unique_ptr<Outbox> outbox_;
+    Outbox::Undelivered undelivered_;
 };
 
 } // namespace nixl::ucx

@@ -68,7 +68,9 @@ DirectShare::postNext() {
                                                                 block.remote + offset_, key.value(), &param)
                                                   : api.get_nbx(connection_.endpoint(), memory, length,
                                                                 block.remote + offset_, key.value(), &param);
-    if (!underWay(request) && !error_.ok())
+    if (underWay(request))
+        connection_.began();
+    else if (!error_.ok())
         return;
     offset_ += length;
     if (offset_ == block.length) {
@@ -88,7 +90,9 @@ DirectShare::flush() {
     param.cb.send = onDone;
     param.user_data = this;
     ++underWay_;
-    if (!underWay(connection_.worker().api().ep_flush_nbx(connection_.endpoint(), &param)))
+    if (underWay(connection_.worker().api().ep_flush_nbx(connection_.endpoint(), &param)))
+        connection_.began();
+    else
         judge();
 }
 
@@ -101,6 +105,7 @@ void
 DirectShare::onDone(void *request, ucs_status_t status, void *argument) {
     auto *share = static_cast<DirectShare *>(argument);
     --share->underWay_;
+    share->connection_.ended(status == UCS_OK);
     if (status != UCS_OK)
         share->fail(status, false);
     share->judge();

@@ -6,7 +6,9 @@
 
 #include "engines/ucx/address_check.h"
 #include "engines/ucx/direct_share.h"
+#include "engines/ucx/link_message.h"
 #include "engines/ucx/packed_bytes.h"
+#include "engines/ucx/plain_message.h"
 #include "engines/ucx/request.h"
 #include "engines/ucx/rkey_check.h"
 #include "util/log.h"
@@ -15,11 +17,12 @@ namespace nixl::ucx {
 
 namespace {
 
-/// Bytes of messages to one peer that UCX has not taken over, before the next has to wait, and how long.
+/// Bytes of messages to one peer that UCX has not taken over, before the next has to wait.
 constexpr std::uint64_t kPendingLimit = std::uint64_t{64} << 20;
-constexpr std::chrono::seconds kRoomTimeout{1};
 /// How long the end of an engine waits for messages that are on their way.
 constexpr std::chrono::seconds kDrainTimeout{1};
+/// Between two looks at something that is awaited.
+constexpr std::chrono::microseconds kPause{100};
 /// How long connecting waits for an answer.
 constexpr std::chrono::seconds kAnswerTimeout{1};
 
@@ -85,7 +88,11 @@ wantedWorker(std::string_view text, std::size_t workers) {
 
 UcxEngine::UcxEngine(const EngineConfig &config, Settings settings)
     : agentName_(config.agentName), settings_(std::move(settings)), options_(config.options),
-      onActivity_(config.onActivity), onPeerChange_(config.onPeerChange) {}
+      onActivity_(config.onActivity), onUndelivered_(config.onUndelivered),
+      listeners_{config.onPeerChange,
+                 [this](const std::string &peer, const std::string &payload, LetterKind kind,
+                        const std::string &why) { undelivered(peer, payload, kind, why); }},
+      inbox_(options_->notifQueueBytes), toSelf_(agentName_, inbox_, onActivity_) {}
 
 Result<std::unique_ptr<Engine>>
 UcxEngine::create(const EngineConfig &config, Settings settings, std::shared_ptr<const Library> library) {
@@ -100,7 +107,6 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
     if (!context.ok())
         return context.status();
     context_ = std::move(context).value();
-    inbox_ = std::make_unique<Inbox>(options_->notifMaxBytes, onActivity_);
     std::vector<std::string> addresses;
     for (unsigned i = 0; i < settings_.workers; ++i) {
         auto worker = ProgressWorker::create(*context_, i);
@@ -115,11 +121,12 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
     }
     address_ = addresses.front();
     self_ = std::make_unique<UcxPeer>(
-        workers_, kept_, agentName_,
+        workers_, kept_, nullptr, agentName_,
         PeerSettings{
             .addresses = std::move(addresses), .packs = true, .errorHandling = false, .closeForce = true},
-        nullptr);
-    NIXL_RETURN_IF_ERROR(inbox_->receiveFrom(*workers_.front()));
+        UcxPeer::Listeners());
+    receiver_ = std::make_unique<Receiver>(*workers_.front(), inbox_, options_->notifMaxBytes, onActivity_);
+    NIXL_RETURN_IF_ERROR(receiver_->receive());
     capabilities_ = {{DRAM_SEG}, true, true, true};
     if (context_->knowsDeviceMemory())
         capabilities_.memories.push_back(VRAM_SEG);
@@ -130,6 +137,7 @@ UcxEngine::start(std::shared_ptr<const Library> library, bool progressThread) {
         if (progressThread || dedicated)
             NIXL_RETURN_IF_ERROR(worker->startThread());
     }
+    liveness_ = std::make_unique<Liveness>(workers_, kept_);
     return {};
 }
 
@@ -149,12 +157,49 @@ UcxEngine::takeBlocks(ProgressWorker &worker) {
 }
 
 UcxEngine::~UcxEngine() {
+    liveness_.reset();
     self_.reset();
+    drainLetters();
     kept_.close(false);
     drain();
     for (const auto &worker : workers_)
         worker->stopThread();
     workers_.clear();
+}
+
+/// What was not sent after a while is given up. Peers have a moment to say that they have what was sent, in
+/// case they had no room for it.
+void
+UcxEngine::drainLetters() {
+    constexpr std::chrono::milliseconds kMoment{50};
+    constexpr std::chrono::milliseconds kLong = kDrainTimeout;
+    const auto begin = std::chrono::steady_clock::now();
+    bool over = false;
+    while (!over) {
+        const auto time = std::chrono::steady_clock::now() - begin;
+        bool waits = false;
+        const auto look = [&](Connection &connection) {
+            Outbox &outbox = connection.outbox();
+            if (outbox.empty())
+                return;
+            if (time < (outbox.waits() ? kLong : kMoment) && (connection.askForLetters() || outbox.waits())) {
+                waits = true;
+            } else if (outbox.waits() || connection.pinging()) {
+                if (outbox.waits())
+                    NIXL_LOG(kWarn, "UCX: agent '", agentName_, "' ends while notifications to '",
+                             connection.peerName(), "', which takes none, wait; they may be lost");
+                connection.giveUp(Status(NIXL_ERR_CANCELED, "the agent has ended"));
+            } else {
+                outbox.giveUp(Status(NIXL_ERR_CANCELED, "the agent has ended"), nullptr);
+            }
+        };
+        for (const auto &worker : workers_)
+            worker->with([&] { worker->links().forEach(look); });
+        over = !waits;
+        driveAll();
+        if (waits)
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
 }
 
 /// What is left are messages, and closes that wait for them.
@@ -280,9 +325,11 @@ UcxEngine::loadPeer(const std::string &name, std::string_view info) {
     how.addresses.assign(workers_.size(), padded(address));
     how.packer = packer.value();
     how.packs = packs;
+    how.sockets = tcpAddresses(address, address_);
     how.errorHandling = settings_.errorHandling == ErrorHandling::kPeer;
     how.closeForce = settings_.closeForce;
-    return std::shared_ptr<Peer>(new UcxPeer(workers_, kept_, name, std::move(how), onPeerChange_));
+    return std::shared_ptr<Peer>(
+        new UcxPeer(workers_, kept_, liveness_.get(), name, std::move(how), listeners_));
 }
 
 /// Connects all workers. A peer that does not answer in time is no error: its program may make no progress
@@ -297,6 +344,7 @@ UcxEngine::connect(Peer &peer) {
     };
 
     auto &known = static_cast<UcxPeer &>(peer);
+    NIXL_RETURN_IF_ERROR(reach(known));
     const auto answers = std::make_shared<Answers>(); // answers may come after the wait
     {
         LockGuard lock(answers->mutex);
@@ -335,9 +383,40 @@ UcxEngine::loadRegion(Peer &peer, const nixlBasicDesc &, nixl_mem_t, std::string
     return std::unique_ptr<RemoteRegion>(new PeerRegion(std::move(key).value(), published.messageKey));
 }
 
+/// Knocks before the first connection is opened. NIXL_ERR_REMOTE_DISCONNECT: the peer is gone.
+Status
+UcxEngine::meetFirst(UcxPeer &peer) const {
+    if (peer.met())
+        return {};
+    Knock knock(peer.socketAddresses());
+    Knock::Answer answer = knock.look(Knock::Clock::now());
+    while (answer == Knock::Answer::kNone) {
+        std::this_thread::sleep_for(kPause);
+        answer = knock.look(Knock::Clock::now());
+    }
+    if (answer != Knock::Answer::kThere)
+        return gone(peer.name(), answer);
+    peer.setMet();
+    return {};
+}
+
+/// meetFirst(), and waits while it is found out what became of a connection that broke.
+Status
+UcxEngine::reach(UcxPeer &peer) const {
+    NIXL_RETURN_IF_ERROR(meetFirst(peer));
+    Connection &connection = peer.connection(0);
+    while (workers_.front()->locked([&] { return connection.judging(); })) {
+        workers_.front()->tryProgress();
+        std::this_thread::sleep_for(kPause);
+    }
+    return workers_.front()->locked([&] { return connection.givenUp(); });
+}
+
 Result<Path>
 UcxEngine::path(nixl_xfer_op_t, nixl_mem_t localMemory, nixl_mem_t, Peer *peer) {
     NIXL_RETURN_IF_ERROR(checkMemory(localMemory));
+    if (peer != nullptr)
+        NIXL_RETURN_IF_ERROR(reach(static_cast<UcxPeer &>(*peer)));
     return pathOf(peer != nullptr ? static_cast<UcxPeer &>(*peer) : *self_);
 }
 
@@ -437,7 +516,7 @@ UcxEngine::prepare(const TransferSpec &spec) {
                                        mostPieces_);
         return std::unique_ptr<Share>(new DirectShare(work, connection, blocks));
     };
-    auto transfer = Transfer::create({agentName_, peer, loopback, inbox_.get(), onActivity_}, spec,
+    auto transfer = Transfer::create({agentName_, peer, loopback, inbox_, toSelf_, onActivity_}, spec,
                                      workers.value(), makeShare);
     if (!transfer.ok())
         return transfer.status();
@@ -458,38 +537,65 @@ UcxEngine::estimate(const TransferSpec &spec) const {
 Status
 UcxEngine::notify(Peer *peer, std::string_view message) {
     NIXL_RETURN_IF_ERROR(checkMessageSize(message.size(), options_->notifMaxBytes));
-    if (peer == nullptr) {
-        inbox_->put({agentName_, std::string(message)});
-        return {};
-    }
-    const std::shared_ptr<Connection> connection = static_cast<UcxPeer &>(*peer).sharedConnection(0);
-    ProgressWorker &worker = connection->worker();
-    const auto limit = std::chrono::steady_clock::now() + kRoomTimeout;
-    while (connection->pendingBytes.load() > kPendingLimit) {
-        if (std::chrono::steady_clock::now() > limit)
-            return Status::error(NIXL_ERR_NOT_ALLOWED, "'", connection->peerName(),
-                                 "' takes no messages: ", connection->pendingBytes.load(),
-                                 " bytes wait for it");
+    if (peer == nullptr)
+        return toSelf_.deliverWithin(std::string(message), options_->notifTimeout);
+    auto &known = static_cast<UcxPeer &>(*peer);
+    NIXL_RETURN_IF_ERROR(meetFirst(known));
+    const std::shared_ptr<Connection> &connection = known.sharedConnection(0);
+    NIXL_RETURN_IF_ERROR(awaitRoom(*connection, known.packs()));
+    std::string payload = encodeNotification(agentName_, message);
+    if (known.packs())
+        Outbox::send(connection, LetterKind::kNotification, std::move(payload), nullptr);
+    else
+        PlainMessage::send(
+            connection, std::move(payload),
+            [this, peerName = known.name(), text = std::string(message)](const Status &status) {
+                if (!status.ok() && onUndelivered_)
+                    onUndelivered_(peerName, text, status.message());
+            });
+    return {};
+}
+
+/// NIXL_ERR_NOT_ALLOWED: the peer has none in the time that a message waits.
+Status
+UcxEngine::awaitRoom(Connection &connection, bool letters) {
+    ProgressWorker &worker = connection.worker();
+    const Outbox *outbox = letters ? worker.locked([&] { return &connection.outbox(); }) : nullptr;
+    const auto limit = std::chrono::steady_clock::now() + options_->notifTimeout;
+    while (outbox != nullptr ? !outbox->room() : connection.pendingBytes.load() > kPendingLimit) {
+        if (std::chrono::steady_clock::now() >= limit)
+            return Status::error(
+                NIXL_ERR_NOT_ALLOWED, "'", connection.peerName(), "' takes no notifications: ",
+                outbox != nullptr ? outbox->bytes() : connection.pendingBytes.load(), " bytes wait for it");
         if (!worker.tryProgress())
             std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
-    NIXL_RETURN_IF_ERROR(worker.locked([&] { return connection->takeLost(); }));
-    Message::send(connection, encodeNotification(agentName_, message), [connection](const Status &status) {
-        if (status.ok())
-            return;
-        NIXL_LOG(kWarn, "a notification to '", connection->peerName(), "' was lost: ", status.message());
-        connection->worker().locked([&] {
-            connection->lose(status.withContext("an earlier notification was lost, and this one not sent"));
-        });
-    });
-    return {};
+    return worker.locked([&] { return connection.givenUp(); });
+}
+
+/// Called with the lock of a worker held.
+void
+UcxEngine::undelivered(const std::string &peer, const std::string &payload, LetterKind kind,
+                       const std::string &why) const {
+    if (kind != LetterKind::kNotification || !onUndelivered_)
+        return;
+    auto notification = decodeNotification(payload, options_->notifMaxBytes);
+    if (notification.ok())
+        onUndelivered_(peer, std::move(notification.value().message), why);
 }
 
 Status
 UcxEngine::takeNotifications(std::vector<Notification> &out) {
     driveAll();
-    inbox_->take(out);
+    if (inbox_.take(out))
+        toSelf_.goOn();
     return {};
+}
+
+void
+UcxEngine::takeFailures(std::vector<FailedNotification> &out) {
+    driveAll();
+    inbox_.takeFailures(out);
 }
 
 bool

@@ -9,10 +9,12 @@
 #include "engine/engine.h"
 #include "engines/ucx/block_server.h"
 #include "engines/ucx/context.h"
-#include "engines/ucx/notifications.h"
+#include "engines/ucx/liveness.h"
 #include "engines/ucx/packed_share.h"
 #include "engines/ucx/peer.h"
+#include "engines/ucx/receiver.h"
 #include "engines/ucx/region_keys.h"
+#include "engines/ucx/self_delivery.h"
 #include "engines/ucx/worker.h"
 
 namespace nixl::ucx {
@@ -53,6 +55,7 @@ public:
 
     Status notify(Peer *peer, std::string_view message) override;
     Status takeNotifications(std::vector<Notification> &out) override;
+    void takeFailures(std::vector<FailedNotification> &out) override;
 
     /// Starts threads for the workers that have none.
     bool watch() override;
@@ -65,22 +68,31 @@ private:
     std::string noDeviceMemory() const;
     Status checkMemory(nixl_mem_t memory) const;
     Result<std::vector<ProgressWorker *>> workersFor(const TransferSpec &spec);
+    Status meetFirst(UcxPeer &peer) const;
+    Status reach(UcxPeer &peer) const;
     Result<Path> pathOf(UcxPeer &peer) const;
     bool packs(const UcxPeer &peer, const std::vector<std::string> &transports) const;
     bool packs(const TransferSpec &spec, UcxPeer &peer) const;
     void driveAll();
+    void drainLetters();
     void drain();
+    Status awaitRoom(Connection &connection, bool letters);
+    void undelivered(const std::string &peer, const std::string &payload, LetterKind kind,
+                     const std::string &why) const;
 
     const std::string agentName_;
     const Settings settings_;
     const std::shared_ptr<const Options> options_;
     const std::function<void()> onActivity_;
-    const UcxPeer::Changed onPeerChange_;
+    const decltype(EngineConfig::onUndelivered) onUndelivered_;
+    const UcxPeer::Listeners listeners_;
     Capabilities capabilities_;
 
     std::unique_ptr<Context> context_;
     // What arrives at the workers, which end before these.
-    std::unique_ptr<Inbox> inbox_;
+    Inbox inbox_;
+    std::unique_ptr<Receiver> receiver_; ///< of worker 0, whose address peers have
+    SelfDelivery toSelf_;
     RegionKeys keys_;
     std::vector<std::unique_ptr<BlockServer>> servers_;    ///< by worker
     std::vector<std::unique_ptr<RunTable>> runs_;          ///< by worker
@@ -91,6 +103,7 @@ private:
     bool unwatchable_ NIXL_GUARDED_BY(watching_) = false;  ///< a worker cannot have one
     std::string address_;                                  ///< of worker 0
     KeptConnections kept_;
+    std::unique_ptr<Liveness> liveness_;
     std::unique_ptr<UcxPeer> self_;
     std::atomic<unsigned> nextWorker_{0};
 };

@@ -57,10 +57,7 @@ KeptConnections::take(const ProgressWorker &worker, const std::string &peerName,
         }
     }
     const auto clean = [&] {
-        return taken->worker().locked([&] {
-            (void)taken->takeLost(); // of its former life
-            return taken->packedUnderWay == 0;
-        });
+        return taken->worker().locked([&] { return taken->packedUnderWay == 0 && taken->givenUp().ok(); });
     };
     if (taken && !clean())
         useless.push_back(std::move(taken));

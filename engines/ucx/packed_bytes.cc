@@ -54,6 +54,12 @@ PackedBytes::skip(std::size_t length, std::string_view what) {
     take(length, what);
 }
 
+std::string_view
+PackedBytes::takeBytes(std::size_t length, std::string_view what) {
+    const char *start = take(length, what);
+    return start != nullptr ? std::string_view(start, length) : std::string_view();
+}
+
 int
 PackedBytes::peek() const {
     return ok() && position_ < bytes_.size() ? static_cast<unsigned char>(bytes_[position_]) : -1;

@@ -20,6 +20,8 @@ public:
     std::uint64_t takeU64(std::string_view what);
     float takeFloat(std::string_view what);
     void skip(std::size_t length, std::string_view what);
+    /// Empty if they do not fit.
+    std::string_view takeBytes(std::size_t length, std::string_view what);
 
     /// The next byte without moving on; -1: there is none.
     int peek() const;

@@ -70,7 +70,7 @@ RunTable::arrivedLate(std::uint32_t place) {
     if (run.owed == 0)
         return;
     if (const auto connection = run.connection.lock(); connection && connection->stands(run.opening))
-        --connection->packedUnderWay;
+        --connection->packedUnderWay, connection->heard();
     if (--run.owed == 0)
         release(place);
 }
@@ -258,6 +258,7 @@ PackedShare::answered(const BlockAnswer &answer, std::string_view bytes) {
     if (found == nullptr || !found->unanswered || found->message != answer.message)
         return;
     MessageSlot &slot = *found;
+    connection_.heard();
     const bool success = answer.code == NIXL_SUCCESS;
     const std::uint64_t expected = success && work_.operation == NIXL_READ ? slot.bytes : 0;
     if (!success || bytes.size() != expected) {

@@ -16,13 +16,16 @@ SingleRequest::start() {
     param.cb.send = onDone;
     param.user_data = this;
     void *request = post(connection_->endpoint(), param);
-    if (!UCS_PTR_IS_PTR(request))
+    if (UCS_PTR_IS_PTR(request))
+        connection_->began();
+    else
         conclude(UCS_PTR_STATUS(request), true);
 }
 
 void
 SingleRequest::onDone(void *request, ucs_status_t status, void *argument) {
     auto *self = static_cast<SingleRequest *>(argument);
+    self->connection_->ended(status == UCS_OK);
     self->conclude(status, false);
     self->connection_->worker().api().request_free(request);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engines/ucx/link_message.h"
+#include "engines/ucx/plain_message.h"
 #include "util/log.h"
 
 namespace nixl::ucx {
@@ -36,7 +38,7 @@ Transfer::start(const std::optional<std::string> &notification) {
         phase_ = Phase::kMoving;
         ended_.store(false);
         outcome_ = {};
-        cutOff_ = false;
+        peerLives_ = false;
     }
     sharesLeft_.store(shares_.size());
     for (const auto &share : shares_) {
@@ -77,33 +79,104 @@ Transfer::outcomeOfShares() const {
     return {};
 }
 
+/// Whose error is the outcome; nullptr: none is that of a connection which the other side ended.
+std::shared_ptr<Connection>
+Transfer::brokenConnection() const {
+    for (const auto &share : shares_) {
+        if (share->error().code() == NIXL_ERR_REMOTE_DISCONNECT && !share->wasCutOff())
+            return share->connection().shared_from_this();
+    }
+    return nullptr;
+}
+
 /// All shares ended: local memory is quiet.
 void
 Transfer::moved() {
-    const auto self = shared_from_this(); // after kNotifying the request may be cancelled and destroyed
-    std::shared_ptr<Connection> connection;
-    std::string payload;
+    const auto self = shared_from_this(); // after kMoving the request may be cancelled and destroyed
+    std::shared_ptr<Connection> broken;
+    Status outcome;
     std::uint64_t run = 0;
+    std::optional<std::string> message;
+    bool notifies = false;
     {
         LockGuard lock(mutex_);
-        Status outcome = outcomeOfShares();
-        cutOff_ =
-            std::any_of(shares_.begin(), shares_.end(), [](const auto &share) { return share->wasCutOff(); });
-        if (!outcome.ok() || !notification_)
-            return endLocked(std::move(outcome));
-        if (context_.loopback) {
-            context_.inbox->put({context_.agentName, *notification_});
-            return endLocked({});
-        }
-        connection = context_.peer->sharedConnection(0);
-        payload = encodeNotification(context_.agentName, *notification_);
         run = run_;
-        phase_ = Phase::kNotifying;
-        changed_.notifyAll();
+        message = notification_;
+        outcome = outcomeOfShares();
+        notifies = outcome.ok() && message;
+        if (outcome.code() == NIXL_ERR_REMOTE_DISCONNECT && !context_.loopback)
+            broken = brokenConnection();
+        peerLives_ = outcome.code() == NIXL_ERR_REMOTE_DISCONNECT && !broken;
+        if (notifies || broken) {
+            phase_ = notifies ? Phase::kNotifying : Phase::kJudging;
+            outcome_ = outcome;
+            changed_.notifyAll();
+        }
     }
-    Message::send(connection, std::move(payload), [self, run](const Status &status) {
+    if (notifies) {
+        notify(run, std::move(*message));
+    } else if (broken) {
+        broken->worker().enter(
+            [&] { broken->whenJudged([=](bool lost) { self->judged(run, message, lost); }); });
+    } else {
+        if (!outcome.ok())
+            tellFailure(message, outcome);
+        LockGuard lock(mutex_);
+        endLocked(std::move(outcome));
+    }
+}
+
+/// The run is in kNotifying, and may be ended by cancel() at any time.
+void
+Transfer::notify(std::uint64_t run, std::string message) {
+    const auto self = shared_from_this();
+    if (context_.loopback) {
+        context_.toSelf.deliver(std::move(message), [self, run] { self->end(run, {}); });
+        return;
+    }
+    auto sent = [self, run](const Status &status) {
         self->end(run, status.withContext("the data was moved, its notification was not sent"));
-    });
+    };
+    std::string payload = encodeNotification(context_.agentName, message);
+    const auto &connection = context_.peer->sharedConnection(0);
+    if (context_.peer->packs())
+        Outbox::send(connection, LetterKind::kNotification, std::move(payload), std::move(sent));
+    else
+        PlainMessage::send(connection, std::move(payload), std::move(sent));
+}
+
+/// The message of a run, if it has one, does not come, and the peer is told, if it understands.
+void
+Transfer::tellFailure(const std::optional<std::string> &message, const Status &why) {
+    if (!message)
+        return;
+    FailedNotification failure{context_.agentName, *message, why.message()};
+    if (context_.loopback) {
+        context_.inbox.pushFailure(std::move(failure));
+    } else if (context_.peer->packs()) {
+        Outbox::send(context_.peer->sharedConnection(0), LetterKind::kFailure, encodeFailure(failure),
+                     nullptr);
+    }
+}
+
+/// Whether the peer of a connection that broke is lost.
+void
+Transfer::judged(std::uint64_t run, const std::optional<std::string> &message, bool lost) {
+    const auto judging = [&]() NIXL_REQUIRES(mutex_) { return run == run_ && phase_ == Phase::kJudging; };
+    Status outcome;
+    {
+        LockGuard lock(mutex_);
+        if (!judging())
+            return;
+        outcome = outcome_;
+    }
+    if (!lost)
+        tellFailure(message, outcome);
+    LockGuard lock(mutex_);
+    if (!judging())
+        return;
+    peerLives_ = !lost;
+    endLocked(std::move(outcome));
 }
 
 /// Ends a run, unless cancel() has ended it.
@@ -131,7 +204,7 @@ Transfer::progress() {
     if (!ended_.load())
         return {};
     LockGuard lock(mutex_);
-    return {outcome_.code(), outcome_.message(), endedAt_, cutOff_};
+    return {outcome_.code(), outcome_.message(), endedAt_, peerLives_};
 }
 
 void
@@ -156,7 +229,11 @@ Transfer::cancel(std::chrono::milliseconds patience) {
             changed_.waitFor(mutex_, std::min(patience, std::chrono::milliseconds(1)),
                              [this]() NIXL_REQUIRES(mutex_) { return phase_ != Phase::kMoving; });
         if (quiet) {
-            // If only the message is still on its way, nobody waits for it.
+            // If only the message is still on its way, or a judgement, nobody waits for it.
+            if (phase_ == Phase::kJudging) {
+                peerLives_ = true;
+                endLocked(outcome_);
+            }
             if (phase_ == Phase::kNotifying)
                 endLocked(Status(NIXL_ERR_CANCELED,
                                  "the transfer was cancelled after its data was moved; its "

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engines/ucx/notifications.h"
 #include "engines/ucx/peer.h"
+#include "engines/ucx/self_delivery.h"
 #include "engines/ucx/share.h"
 #include "util/mutex.h"
 
@@ -22,7 +22,8 @@ struct TransferContext {
     std::string agentName;
     UcxPeer *peer; ///< the other end; for loop-back, the agent itself
     bool loopback; ///< messages are delivered directly
-    Inbox *inbox;
+    Inbox &inbox;
+    SelfDelivery &toSelf;
     std::function<void()> onActivity;
 };
 
@@ -30,7 +31,14 @@ struct TransferContext {
 using ShareMaker = std::function<Result<std::unique_ptr<Share>>(const ShareWork &work, Connection &connection,
                                                                 std::span<const Block> blocks)>;
 
-/// The state machine of a request: idle, moving, notifying, ended.
+/// The state machine of a request:
+///
+///   ended --start--> moving --everything moved--> notifying --message on its way--> ended
+///                      |  |
+///                      |  +--connection broken--> judging --whether the peer is lost--> ended
+///                      +--error, cancel: nothing is under way any more--> ended
+///
+/// Without a message "notifying" is left out. Local memory is busy while it is moving only.
 ///
 /// Shared: a message that is still on its way when the request is cancelled keeps it.
 class Transfer : public std::enable_shared_from_this<Transfer> {
@@ -56,12 +64,17 @@ public:
     void cutOff();
 
 private:
-    enum class Phase { kEnded, kMoving, kNotifying };
+    enum class Phase { kEnded, kMoving, kNotifying, kJudging };
 
     Transfer(TransferContext context, const TransferSpec &spec);
     void shareEnded();
     void moved();
     Status outcomeOfShares() const;
+    void notify(std::uint64_t run, std::string message);
+    void tellFailure(const std::optional<std::string> &message, const Status &why);
+    std::shared_ptr<Connection> brokenConnection() const;
+    void judged(std::uint64_t run, const std::optional<std::string> &message, bool lost)
+        NIXL_EXCLUDES(mutex_);
     void end(std::uint64_t run, Status status) NIXL_EXCLUDES(mutex_);
     void endLocked(Status status) NIXL_REQUIRES(mutex_);
 
@@ -79,7 +92,7 @@ private:
     bool starting_ NIXL_GUARDED_BY(mutex_) = false; ///< within start(), whose caller sees an end itself
     std::atomic<bool> ended_{true};                 ///< phase_ is kEnded; written under mutex_
     Status outcome_ NIXL_GUARDED_BY(mutex_);
-    bool cutOff_ NIXL_GUARDED_BY(mutex_) = false; ///< the run ended with a connection that this side ended
+    bool peerLives_ NIXL_GUARDED_BY(mutex_) = false; ///< although the run ended with its connection
     std::chrono::steady_clock::time_point endedAt_ NIXL_GUARDED_BY(mutex_){};
 };
 

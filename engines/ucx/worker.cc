@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "engines/ucx/link_message.h"
 #include "util/log.h"
 
 namespace nixl::ucx {
@@ -23,7 +24,28 @@ constexpr std::chrono::microseconds kSpin{50};
 /// The longest sleep: while operations are under way of which there may be no event, and otherwise, where
 /// none is known to need a bound.
 constexpr int kSilentPollMs = 1;
+constexpr int kSoonPollMs = 10;
 constexpr int kPollMs = 1000;
+
+/// Something to be done without locks.
+class Errand : public Operation {
+public:
+    explicit Errand(std::function<void()> work) : work_(std::move(work)) {}
+
+    bool
+    over() const override {
+        return true;
+    }
+
+    void
+    ended() override {
+        work_();
+        delete this;
+    }
+
+private:
+    const std::function<void()> work_;
+};
 
 } // namespace
 
@@ -36,7 +58,9 @@ ProgressWorker::create(Context &context, unsigned index) {
     const ucs_status_t status = context.api().worker_create(context.handle(), &params, &handle);
     if (status != UCS_OK)
         return context.failed(concat("ucp_worker_create of worker ", index), status);
-    return std::unique_ptr<ProgressWorker>(new ProgressWorker(context, index, handle));
+    std::unique_ptr<ProgressWorker> worker(new ProgressWorker(context, index, handle));
+    NIXL_RETURN_IF_ERROR(worker->receive(kPong, LinkTable::onPong, &worker->links_));
+    return worker;
 }
 
 ProgressWorker::~ProgressWorker() {
@@ -110,6 +134,11 @@ ProgressWorker::add(Operation &operation) {
     operations_.push_back(&operation);
 }
 
+void
+ProgressWorker::later(std::function<void()> work) {
+    add(*new Errand(std::move(work)));
+}
+
 ProgressWorker::Round
 ProgressWorker::advance() {
     handed_ = false;
@@ -117,9 +146,11 @@ ProgressWorker::advance() {
     round.any = api().worker_progress(handle_) != 0;
     // Whoever is fed first may take all the room that a connection has. Who that is has no rhythm, since room
     // may come in one.
-    const std::size_t first = operations_.empty() ? 0 : turns_() % operations_.size();
-    for (std::size_t i = 0; i < operations_.size(); ++i)
-        operations_[(first + i) % operations_.size()]->feed();
+    // Those that others add meanwhile are fed in the next round.
+    const std::size_t count = operations_.size();
+    const std::size_t first = count == 0 ? 0 : turns_() % count;
+    for (std::size_t i = 0; i < count; ++i)
+        operations_[(first + i) % count]->feed();
     Operation **end = &round.over;
     std::size_t kept = 0;
     for (Operation *operation : operations_) {
@@ -208,7 +239,8 @@ ProgressWorker::sleep(int eventFd) {
     if (armed == UCS_OK && !stop_.load()) {
         pollfd fds[] = {{eventFd, POLLIN, 0}, {wake_.get(), POLLIN, 0}};
         const bool silent = silent_.load(std::memory_order_relaxed) && busy_.load(std::memory_order_relaxed);
-        (void)::poll(fds, 2, silent ? kSilentPollMs : kPollMs);
+        const bool soon = soon_.exchange(false, std::memory_order_relaxed);
+        (void)::poll(fds, 2, silent ? kSilentPollMs : soon ? kSoonPollMs : kPollMs);
     } else if (armed != UCS_OK && armed != UCS_ERR_BUSY) {
         NIXL_LOG(kError, "UCX: ucp_worker_arm: ", api().status_string(armed));
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

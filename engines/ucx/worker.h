@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "engines/ucx/context.h"
+#include "engines/ucx/link_table.h"
 #include "util/mutex.h"
 #include "util/pollers.h"
 #include "util/scoped_fd.h"
@@ -115,6 +117,21 @@ public:
     /// enter() or locked(), into which the analysis does not see.
     void add(Operation &operation) NIXL_NO_LOCK_ANALYSIS;
 
+    /// Has `work` run soon, without locks. REQUIRES: the lock, as add().
+    void later(std::function<void()> work);
+
+    /// The thread looks again in some milliseconds, without an event: something waits for its time.
+    void
+    lookAgain() {
+        soon_.store(true, std::memory_order_relaxed);
+    }
+
+    /// Connections by the numbers that peers answer with. REQUIRES: the lock.
+    LinkTable &
+    links() {
+        return links_;
+    }
+
     /// Runs `body`, which may add operations, under the lock and leaves what follows to the thread, or to
     /// whoever drives the worker next.
     template<typename Body>
@@ -188,11 +205,13 @@ private:
     std::vector<Operation *> operations_ NIXL_GUARDED_BY(mutex_);
     std::minstd_rand turns_ NIXL_GUARDED_BY(mutex_); ///< who is fed first
     bool handed_ NIXL_GUARDED_BY(mutex_) = false;    ///< something waits for the next round
+    LinkTable links_;                                ///< under the lock
 
     Pollers pollers_;
     std::atomic<int> waiting_{0};   ///< callers that want the lock; the thread lets them through
     std::atomic<bool> busy_{false}; ///< operations are under way
     std::atomic<bool> silent_{false};
+    std::atomic<bool> soon_{false}; ///< lookAgain() since the last sleep
     std::atomic<bool> sleeping_{false};
     std::atomic<bool> stop_{false};
     std::atomic<bool> threaded_{false}; ///< set once, while others use the worker

@@ -242,10 +242,10 @@ nixlXferReqH::end(Progress progress) {
     times_.xferDuration = elapsed(started_, progress.ended.value_or(Clock::now()));
     times_.totalBytes = static_cast<std::size_t>(parts_.blocks.bytes);
     times_.descCount = parts_.blocks.blocks.size();
-    if (life_ == Life::kCancelling && (progress.code == NIXL_ERR_CANCELED || progress.cutOff))
+    if (life_ == Life::kCancelling && (progress.code == NIXL_ERR_CANCELED || progress.peerLives))
         progress = Progress::failed(cause_);
     life_ = *after(life_, progress.code == NIXL_SUCCESS ? LifeEvent::kSuccess : LifeEvent::kFailure);
-    const bool peerGone = progress.code == NIXL_ERR_REMOTE_DISCONNECT && !progress.cutOff;
+    const bool peerGone = progress.code == NIXL_ERR_REMOTE_DISCONNECT && !progress.peerLives;
     state_ = {progress.code, std::move(progress.message), true, peerGone};
     if (!telemetry_)
         return;

@@ -189,9 +189,9 @@ struct Progress {
     std::string message;               ///< cause of an error
     /// When the engine saw it end, if it knows better than the moment of the question.
     std::optional<std::chrono::steady_clock::time_point> ended{};
-    /// Of NIXL_ERR_REMOTE_DISCONNECT: this side has ended the connection by force; the peer may be well, and
-    /// is connected with again at the next use.
-    bool cutOff = false;
+    /// Of NIXL_ERR_REMOTE_DISCONNECT: only the connection has ended, by this side or the other; the peer is
+    /// not known to be gone, and is connected with again at the next use.
+    bool peerLives = false;
 
     static Progress
     failed(Status status) {
@@ -247,7 +247,7 @@ public:
     virtual bool cancel(std::chrono::milliseconds patience) = 0;
 
     /// After a cancel() that did not succeed: ends by force what keeps local memory busy, be it the
-    /// connection to the peer, whose other requests then end with NIXL_ERR_REMOTE_DISCONNECT and `cutOff`.
+    /// connection to the peer, whose other requests then end with NIXL_ERR_REMOTE_DISCONNECT and `peerLives`.
     /// Never blocks; cancel() tells when memory is quiet. The default does nothing, for engines that always
     /// get there.
     virtual void

@@ -148,6 +148,8 @@ EventLoop::run() {
             serve();
             if (last)
                 return;
+            if (stop_.load())
+                continue; // serve() may have read the wake-up that came with it
             const Clock::time_point next = nextTime();
             awaited_.store(next.time_since_epoch().count());
             if (next != Clock::time_point::max()) {

@@ -17,7 +17,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 mkdir -p "${2:-$root/build-fuzz}"
 build=$(cd "${2:-$root/build-fuzz}" && pwd)
-targets=(serdes metadata_blob pickle elf ucx_address ucx_key ucx_blocks)
+targets=(serdes metadata_blob pickle elf ucx_address ucx_key ucx_blocks ucx_link)
 parsers=(src/wire/{container,serdes,desc_list,metadata_blob,pickle_reader}
     engines/ucx/{address_check,block_message,elf_file,packed_bytes,rkey_check})
 

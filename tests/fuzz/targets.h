@@ -16,5 +16,6 @@ void ucxAddress(std::string_view bytes);
 /// The first byte is the minor version of the UCX that packed the key.
 void ucxKey(std::string_view bytes);
 void ucxBlocks(std::string_view bytes);
+void ucxLink(std::string_view bytes);
 
 } // namespace nixl::fuzz

@@ -6,6 +6,8 @@
 #include "engines/ucx/address_check.h"
 #include "engines/ucx/block_message.h"
 #include "engines/ucx/elf_file.h"
+#include "engines/ucx/knock.h"
+#include "engines/ucx/link_message.h"
 #include "engines/ucx/rkey_check.h"
 #include "fuzz/targets.h"
 
@@ -54,6 +56,8 @@ elf(std::string_view bytes) {
 void
 ucxAddress(std::string_view bytes) {
     checkExact(bytes, ucx::checkWorkerAddress);
+    const auto sockets = ucx::tcpAddresses(bytes, bytes);
+    require(sockets.empty() || ucx::checkWorkerAddress(bytes).ok(), "sockets of an address only");
     const auto packer = ucx::workerAddressPacker(bytes, 22);
     require(packer.ok() == ucx::checkWorkerAddress(bytes).ok(), "both readers agree");
     require(!packer.ok() || packer.value() == 0 || (packer.value() >= 14 && packer.value() <= 29),
@@ -66,6 +70,27 @@ ucxKey(std::string_view bytes) {
         return;
     const auto packer = static_cast<unsigned char>(bytes[0]);
     checkExact(bytes.substr(1), [&](std::string_view key) { return ucx::checkPackedKey(key, packer); });
+}
+
+void
+ucxLink(std::string_view bytes) {
+    const auto letter = ucx::decodeLetterHeader(bytes);
+    require(!letter.ok() || bytes.size() == ucx::kLetterHeaderBytes, "a letter's header has one size");
+    const auto pong = ucx::decodePong(bytes);
+    if (pong.ok()) {
+        char again[ucx::kPongBytes];
+        ucx::encodePong(pong.value(), again);
+        require(bytes == std::string_view(again, sizeof again), "a pong is written as it was read");
+    }
+    const auto ping = ucx::decodePing(bytes);
+    require(ping.ok() == (bytes.size() == ucx::kPingBytes), "a ping is a number");
+    const auto failure = ucx::decodeFailure(bytes, 1000);
+    require(!failure.ok() || (failure.value().message.size() <= 1000 && !failure.value().agent.empty()),
+            "a failure is bounded and has a sender");
+    const auto notification = ucx::decodeNotification(bytes, 1000);
+    require(!notification.ok() ||
+                (notification.value().message.size() <= 1000 && !notification.value().agent.empty()),
+            "a notification is bounded and has a sender");
 }
 
 void

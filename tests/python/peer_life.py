@@ -33,6 +33,22 @@ def serve(pipe, name, backend, seed):
             pipe.send(agent.get_partial_agent_metadata(descs, connections))
         elif what == "content":
             pipe.send(memory.data.tobytes())
+        elif what == "notifs":
+            pipe.send({sender: list(messages) for sender, messages in agent.get_new_notifs().items()})
+        elif what == "failed":
+            pipe.send([(failed.peer, failed.message, failed.why) for failed in agent.failed_notifs()])
+        elif what == "learn":
+            pipe.send(agent.add_remote_agent(*arguments))
+        elif what == "notify":
+            pipe.send(agent.send_notif(*arguments))
+        elif what == "write":  # all of the memory to the address, until it has ended
+            peer, addr = arguments
+            local = agent.get_xfer_descs(memory.descs(), "DRAM")
+            remote = agent.get_xfer_descs([(addr + i * BLOCK, BLOCK, 0) for i in range(COUNT)], "DRAM")
+            handle = agent.initialize_xfer("WRITE", local, remote, peer)
+            agent.transfer(handle)
+            finish(agent, handle)
+            pipe.send("DONE")
         elif what == "end":
             pipe.send(None)
             return
@@ -50,7 +66,14 @@ class Far:
         theirs.close()
 
     def ask(self, *command):
+        self.tell(*command)
+        return self.answer()
+
+    def tell(self, *command):
+        """Without waiting for the answer()."""
         self.pipe.send(command)
+
+    def answer(self):
         assert self.pipe.poll(WAIT_SECONDS), "the other process does not answer"
         return self.pipe.recv()
 
@@ -60,6 +83,9 @@ class Far:
     def stop(self):
         os.kill(self.process.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)  # all of its threads
+
+    def go_on(self):
+        os.kill(self.process.pid, signal.SIGCONT)
 
     def kill(self):
         self.process.kill()

@@ -104,7 +104,7 @@ public:
     /// Ends it with NIXL_ERR_CANCELED if it is waiting, and waits for the end if it is running.
     void cancel();
 
-    /// Ends it as a connection that this side ends: NIXL_ERR_REMOTE_DISCONNECT, cutOff.
+    /// Ends it as a connection that this side ends: NIXL_ERR_REMOTE_DISCONNECT, peerLives.
     void cutOff();
 
 private:

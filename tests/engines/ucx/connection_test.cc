@@ -23,7 +23,7 @@ protected:
         there_ = ProgressWorker::create(*far_, 0).value();
         out_ = std::make_shared<Connection>(*here_, "far", there_->address().value(), true);
         back_ = std::make_shared<Connection>(*there_, "near", here_->address().value(), true);
-        here_->locked([&] { out_->tellLost([this](const std::string &why) { lost_.push_back(why); }); });
+        here_->locked([&] { out_->tellLost([this](const Status &why) { lost_.push_back(why.message()); }); });
         greet(*out_);
         greet(*back_);
     }

@@ -14,7 +14,8 @@ TEST(UcxCorpusTest, KeepsEveryPromise) {
     const std::pair<const char *, void (*)(std::string_view)> targets[] = {{"elf", fuzz::elf},
                                                                            {"ucx_address", fuzz::ucxAddress},
                                                                            {"ucx_key", fuzz::ucxKey},
-                                                                           {"ucx_blocks", fuzz::ucxBlocks}};
+                                                                           {"ucx_blocks", fuzz::ucxBlocks},
+                                                                           {"ucx_link", fuzz::ucxLink}};
     for (const auto &[folder, target] : targets) {
         int files = 0;
         for (const auto &entry : std::filesystem::directory_iterator(

@@ -1,0 +1,254 @@
+#include "engines/ucx/outbox.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engines/ucx/connection.h"
+
+namespace nixl::ucx {
+
+namespace {
+
+/// How soon a full peer is asked again, and one whose connection cannot be opened.
+constexpr std::chrono::milliseconds kRetry{10};
+constexpr std::chrono::milliseconds kReopen{100};
+/// An answer is wanted to a letter that comes so long after the last such, or after so many bytes; to the
+/// last of many when the peer is asked whether it is there (liveness.h).
+constexpr std::chrono::milliseconds kAskEvery{10};
+constexpr std::uint64_t kAskBytes = std::uint64_t{1} << 20;
+/// What a letter counts beyond its payload.
+constexpr std::uint64_t kOverhead = 128;
+
+} // namespace
+
+struct Outbox::Sending {
+    Outbox *outbox;
+    LetterPtr letter;
+    char header[kLetterHeaderBytes];
+};
+
+Outbox::Outbox(Connection &connection) : connection_(connection) {}
+
+void
+Outbox::send(const std::shared_ptr<Connection> &connection, LetterKind kind, std::string payload, Done done) {
+    auto letter = std::make_shared<Letter>(Letter{std::move(payload), kind, std::move(done)});
+    ProgressWorker &worker = connection->worker();
+    Done sent;
+    worker.locked([&] {
+        if (connection->outbox().push(letter))
+            sent = std::exchange(letter->done, nullptr);
+    });
+    if (sent)
+        sent(Status());
+    else
+        worker.enter([] {}); // not with(): this may be the end of another operation
+}
+
+/// True: the letter was sent at once.
+bool
+Outbox::push(LetterPtr letter) {
+    if (const Status gone = connection_.givenUp(); !gone.ok()) {
+        tell(letter, gone);
+        return false;
+    }
+    bytes_.fetch_add(letter->payload.size() + kOverhead);
+    letters_.push_back(letter);
+    join();
+    if (next_ + 1 == end() && !blocked_ && (connection_.stands(opening_) || openAnew()) && mayTransmit())
+        transmit(wantsAnswer(letter->payload.size()));
+    return letter->sent;
+}
+
+bool
+Outbox::mayTransmit() const {
+    return onTheWay_ < kWindow && sending_ < kMostSending && connection_.stands(opening_);
+}
+
+/// The worker works on it until everything was taken in.
+void
+Outbox::join() {
+    if (keep_)
+        return;
+    keep_ = connection_.shared_from_this();
+    connection_.worker().add(*this);
+}
+
+bool
+Outbox::wantsAnswer(std::size_t bytes) {
+    unasked_ += bytes + kOverhead;
+    const auto now = Clock::now();
+    if (unasked_ < kAskBytes && now - asked_ < kAskEvery)
+        return false;
+    unasked_ = 0;
+    asked_ = now;
+    return true;
+}
+
+/// Sends the next letter. False: the connection does not take it.
+bool
+Outbox::transmit(bool answer) {
+    const LetterPtr &letter = letters_[next_ - first_];
+    auto *sending = new Sending{this, letter, {}};
+    encodeLetterHeader({connection_.link(), next_, letter->kind, answer}, sending->header);
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+    param.cb.send = onSent;
+    param.user_data = sending;
+    param.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY;
+    onTheWay_ += letter->payload.size() + kOverhead;
+    ++next_;
+    ++sending_; // before the post: it may call back
+    void *request = connection_.worker().api().am_send_nbx(
+        connection_.endpoint(), kLetter, sending->header, sizeof sending->header,
+        sending->letter->payload.data(), sending->letter->payload.size(), &param);
+    if (UCS_PTR_IS_PTR(request))
+        return true;
+    --sending_;
+    const ucs_status_t status = UCS_PTR_STATUS(request);
+    if (status == UCS_OK)
+        letter->sent = true;
+    else {
+        --next_;
+        onTheWay_ -= letter->payload.size() + kOverhead;
+        retryAt_ = Clock::now() + kReopen;
+        (void)connection_.report(opening_, status, true);
+    }
+    delete sending;
+    return status == UCS_OK;
+}
+
+void
+Outbox::onSent(void *request, ucs_status_t status, void *argument) {
+    const std::unique_ptr<Sending> sending(static_cast<Sending *>(argument));
+    Outbox &outbox = *sending->outbox;
+    --outbox.sending_;
+    if (status == UCS_OK) {
+        sending->letter->sent = true;
+        outbox.tell(sending->letter, Status());
+    } else {
+        (void)outbox.connection_.report(outbox.opening_, status, false);
+    }
+    outbox.connection_.worker().api().request_free(request);
+}
+
+void
+Outbox::tell(const LetterPtr &letter, Status status) {
+    if (letter->done)
+        connection_.worker().later(
+            [done = std::exchange(letter->done, nullptr), status = std::move(status)] { done(status); });
+}
+
+/// A connection that broke, or the first one: everything that was not taken in goes again.
+bool
+Outbox::openAnew() {
+    if (Clock::now() < retryAt_)
+        return false;
+    retryAt_ = Clock::now() + kReopen;
+    const auto opening = connection_.open();
+    if (!opening.ok())
+        return false;
+    opening_ = opening.value();
+    next_ = first_;
+    onTheWay_ = 0;
+    blocked_ = false;
+    return true;
+}
+
+void
+Outbox::feed() {
+    if (next_ == end() && connection_.stands(opening_))
+        return;
+    if (letters_.empty())
+        return;
+    if (!connection_.stands(opening_) && !openAnew()) {
+        connection_.worker().lookAgain();
+        return;
+    }
+    if (blocked_) {
+        retryFull();
+        return;
+    }
+    while (next_ < end() && mayTransmit()) {
+        const std::size_t bytes = letter(next_).payload.size();
+        const LetterPtr held = letters_[next_ - first_];
+        if (!transmit(wantsAnswer(bytes)))
+            break;
+        if (held->sent)
+            tell(held, Status());
+    }
+}
+
+/// One letter at a time, until the peer says that it took it in.
+void
+Outbox::retryFull() {
+    if (Clock::now() >= retryAt_ && next_ < end()) {
+        const LetterPtr held = letters_[next_ - first_];
+        const bool went = transmit(true);
+        retryAt_ = Clock::now() + kRetry;
+        if (went && held->sent)
+            tell(held, Status());
+        next_ = first_;
+        onTheWay_ = 0;
+    }
+    connection_.worker().lookAgain();
+}
+
+void
+Outbox::takeIn(const Pong &pong) {
+    if (pong.expected > end())
+        return; // of a stranger
+    for (; first_ < pong.expected; ++first_) {
+        const LetterPtr &letter = letters_.front();
+        const std::uint64_t size = letter->payload.size() + kOverhead;
+        bytes_.fetch_sub(size);
+        if (first_ < next_)
+            onTheWay_ -= std::min(onTheWay_, size);
+        tell(letter, Status());
+        letters_.pop_front();
+    }
+    next_ = std::max(next_, first_);
+    // While the peer has no room, only a letter that it takes in says that it has.
+    if (pong.state == (blocked_ ? LetterState::kGap : LetterState::kTaken))
+        return;
+    next_ = first_; // what was sent beyond is dropped there
+    onTheWay_ = 0;
+    const bool full = pong.state == LetterState::kFull;
+    if (full && !blocked_)
+        retryAt_ = Clock::now() + kRetry;
+    blocked_ = full;
+}
+
+void
+Outbox::giveUp(const Status &why, const Undelivered &undelivered) {
+    for (const LetterPtr &letter : letters_) {
+        if (letter->done)
+            tell(letter, why);
+        else if (undelivered)
+            undelivered(connection_.peerName(), letter->payload, letter->kind,
+                        concat(why.message(),
+                               letter->sent ? "; whether it arrived is not known" : "; it was not sent"));
+    }
+    first_ = next_ = end();
+    letters_.clear();
+    bytes_ = 0;
+    onTheWay_ = 0;
+    blocked_ = false;
+}
+
+bool
+Outbox::over() const {
+    return letters_.empty() && sending_ == 0;
+}
+
+/// A letter that came between the end and this call is worked on further.
+void
+Outbox::ended() {
+    const std::shared_ptr<Connection> keep = connection_.worker().locked([&] {
+        if (over())
+            return std::move(keep_);
+        connection_.worker().add(*this);
+        return std::shared_ptr<Connection>();
+    });
+}
+
+} // namespace nixl::ucx
