@@ -47,7 +47,7 @@ nixlAgentData::nixlAgentData(const std::string &name_, const nixlAgentConfig &co
                              std::shared_ptr<nixl::EngineRegistry> registry)
     : name(name_), config(config_), options(std::move(options_)), incarnation(newIncarnation()),
       telemetry(std::move(telemetry_)), activity(std::make_shared<nixl::Activity>()),
-      peerEvents(std::make_shared<nixl::PeerEvents>(options->peerEvents,
+      peerEvents(std::make_shared<nixl::PeerEvents>(options->peerEvents, options->notifQueueBytes,
                                                     [activity = activity] { activity->signal(); })),
       backends(std::move(registry)), peers(name_, peerEvents) {}
 

@@ -110,7 +110,9 @@ PeerEvents::tell(const PeerLife &life, Kind kind, std::string why) {
 
 void
 PeerEvents::add(const std::string &peer, Kind kind, std::string why, std::string message) {
-    if (events_.size() == limit_) {
+    bytes_ += message.size();
+    while (!events_.empty() && (events_.size() == limit_ || bytes_ > mostBytes_)) {
+        bytes_ -= events_.front().message.size();
         events_.pop_front();
         ++dropped_;
     }
@@ -130,6 +132,7 @@ PeerEvents::take(std::vector<nixlPeerEvent> &out) {
         events_.front().dropped = std::exchange(dropped_, 0);
     out.insert(out.end(), std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
     events_.clear();
+    bytes_ = 0;
 }
 
 } // namespace nixl

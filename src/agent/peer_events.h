@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -57,9 +58,11 @@ class PeerEvents {
 public:
     using Kind = nixlPeerEvent::Kind;
 
-    /// Keeps the newest `limit` events. `signal` is called with every event, after it can be taken, under the
-    /// locks of whoever tells; may be empty.
-    PeerEvents(std::size_t limit, std::function<void()> signal) : limit_(limit), signal_(std::move(signal)) {}
+    /// Keeps the newest `limit` events, and fewer if their messages have more than `messageBytes`, at least
+    /// one. `signal` is called with every event, after it can be taken, under the locks of whoever tells; may
+    /// be empty.
+    PeerEvents(std::size_t limit, std::uint64_t messageBytes, std::function<void()> signal)
+        : limit_(limit), mostBytes_(messageBytes), signal_(std::move(signal)) {}
 
     /// Reports about `peer` mean `life` from now on, until forget().
     void watch(const Peer &peer, PeerLifePtr life);
@@ -98,10 +101,12 @@ private:
     void signal() const;
 
     const std::size_t limit_;
+    const std::uint64_t mostBytes_;
     const std::function<void()> signal_;
     Mutex mutex_;
     std::unordered_map<const Peer *, Watch> watches_ NIXL_GUARDED_BY(mutex_);
     std::deque<nixlPeerEvent> events_ NIXL_GUARDED_BY(mutex_);
+    std::uint64_t bytes_ NIXL_GUARDED_BY(mutex_) = 0; ///< of their messages
     std::size_t dropped_ NIXL_GUARDED_BY(mutex_) = 0; ///< that were older than events_.front()
 };
 

@@ -80,9 +80,9 @@ struct EngineConfig {
     nixl_thread_sync_t syncMode = nixl_thread_sync_t::NIXL_THREAD_SYNC_NONE;
     bool telemetry = false;
     std::shared_ptr<const Options> options; ///< the process's settings when the agent was made; not null
-    /// Called when a posted request has become terminal outside of post(), and when a message has arrived;
-    /// not after the engine's destructor has returned. From any thread, with locks of the engine held: it
-    /// only wakes whoever waits, and calls nothing of the engine. May be empty.
+    /// Called when a posted request has become terminal outside of post(), and when a message, or word of a
+    /// failed transfer, has arrived; not after the engine's destructor has returned. From any thread, with
+    /// locks of the engine held: it only wakes whoever waits, and calls nothing of the engine. May be empty.
     std::function<void()> onActivity;
     /// Called when the engine learns something about the life of a peer; `peer` is for comparing only, and
     /// not told of after its destructor has returned. From any thread, with locks of the engine held,

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "support/fake_transfer.h"
+#include "util/options.h"
 
 namespace nixl {
 
@@ -125,8 +126,13 @@ public:
             return {NIXL_IN_PROG, {}, {}};
         }
         const FakeScript script = settings.script();
-        if (!script.post.ok())
+        if (!script.post.ok()) {
+            if (notification)
+                deliverFakeFailure(
+                    *core_, spec_.peer == nullptr ? core_->id : static_cast<FakePeer *>(spec_.peer)->id,
+                    *notification, script.post.message());
             return Progress::failed(script.post);
+        }
         transfer_ = std::make_shared<FakeTransfer>(core_, spec_, notification);
         switch (script.completion) {
         case FakeCompletion::kInline:
@@ -216,9 +222,11 @@ public:
                          settings_->refused};
         core_->agent = config.agentName;
         core_->settings = settings_;
+        core_->inbox.emplace(config.options->notifQueueBytes);
         {
-            LockGuard activityLock(core_->activityMutex);
+            LockGuard tellingLock(core_->telling);
             core_->onActivity = config.onActivity;
+            core_->onUndelivered = config.onUndelivered;
         }
         FakeWorld &world = FakeWorld::get();
         WriteLock lock(world.mutex);
@@ -230,8 +238,9 @@ public:
 
     ~FakeEngine() override {
         {
-            LockGuard activityLock(core_->activityMutex);
+            LockGuard tellingLock(core_->telling);
             core_->onActivity = nullptr;
+            core_->onUndelivered = nullptr;
         }
         const FakeLive live = settings_->live();
         // Several engines may share the settings, so only the last one can tell what was left over.
@@ -409,6 +418,11 @@ public:
         NIXL_RETURN_IF_ERROR(script.notify);
         if (fake != nullptr)
             NIXL_RETURN_IF_ERROR(reach(script, *fake));
+        if (script.undelivered) {
+            core_->tellUndelivered(fake == nullptr ? core_->agent : fake->name, std::string(message),
+                                   *script.undelivered);
+            return {};
+        }
         return deliverFake(*core_, fake == nullptr ? core_->id : fake->id, std::string(message));
     }
 
@@ -417,10 +431,13 @@ public:
         if (!capabilities_.notifications)
             return Engine::takeNotifications(out);
         NIXL_RETURN_IF_ERROR(settings_->script().takeNotifications);
-        LockGuard lock(core_->inboxMutex);
-        std::move(core_->inbox.begin(), core_->inbox.end(), std::back_inserter(out));
-        core_->inbox.clear();
+        (void)core_->inbox->take(out);
         return {};
+    }
+
+    void
+    takeFailures(std::vector<FailedNotification> &out) override {
+        core_->inbox->takeFailures(out);
     }
 
     bool

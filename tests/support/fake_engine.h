@@ -55,6 +55,9 @@ struct FakeScript {
     Status post;     ///< post() fails, nothing moves
     Status transfer; ///< the transfer starts and ends so; nothing moves
     Status notify;
+    std::optional<std::string> undelivered; ///< notify() takes messages, and they are lost: why
+    bool tellsFailures =
+        true; ///< peers hear of transfers that fail, unless the connection was ended by force
     Status takeNotifications;
     FakeCompletion completion = FakeCompletion::kInline;
     std::chrono::milliseconds delay{0}; ///< for kWorker
@@ -130,6 +133,10 @@ struct FakeSettings {
 
     /// Has every engine report this of its peer of that name, as an engine does: under a lock.
     void tellPeerChange(const std::string &agent, PeerChange change, const std::string &why);
+
+    /// Has every engine of `agent` report this, as an engine does: under a lock.
+    void tellUndelivered(const std::string &agent, const std::string &peer, const std::string &message,
+                         const std::string &why);
 
     /// The newest peer of that name that an engine has; nullptr if there is none.
     const Peer *peer(const std::string &agent) const;

@@ -106,6 +106,16 @@ FakeSettings::tellPeerChange(const std::string &agent, PeerChange change, const 
     }
 }
 
+void
+FakeSettings::tellUndelivered(const std::string &agent, const std::string &peer, const std::string &message,
+                              const std::string &why) {
+    LockGuard lock(mutex_);
+    for (const EngineConfig &config : configs_) {
+        if (config.agentName == agent && config.onUndelivered)
+            config.onUndelivered(peer, message, why);
+    }
+}
+
 std::vector<EngineConfig>
 FakeSettings::configs() const {
     LockGuard lock(mutex_);

@@ -54,9 +54,16 @@ void
 FakeCore::signal() {
     if (settings->script().silent)
         return;
-    LockGuard lock(activityMutex);
+    LockGuard lock(telling);
     if (onActivity)
         onActivity();
+}
+
+void
+FakeCore::tellUndelivered(const std::string &peer, const std::string &message, const std::string &why) {
+    LockGuard lock(telling);
+    if (onUndelivered)
+        onUndelivered(peer, message, why);
 }
 
 FakeLocalRegion::FakeLocalRegion(std::shared_ptr<FakeCore> owner, std::uint64_t key_, FakeRange range_)
@@ -110,13 +117,25 @@ deliverFake(FakeCore &sender, std::uint64_t coreId, const std::string &message) 
     if (found == world.cores.end())
         return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "the peer's engine does not exist any more");
     FakeCore &target = *found->second;
-    {
-        LockGuard inboxLock(target.inboxMutex);
-        target.inbox.push_back({sender.agent, message});
-    }
+    if (!target.inbox->push(sender.agent, std::string(message)))
+        return Status::error(NIXL_ERR_NOT_ALLOWED, "agent ", target.agent, " takes in no more messages");
     target.signal();
     sender.settings->record(sender.agent, "notification", message);
     return {};
+}
+
+void
+deliverFakeFailure(FakeCore &sender, std::uint64_t coreId, const std::string &message,
+                   const std::string &why) {
+    if (!sender.settings->script().tellsFailures)
+        return;
+    FakeWorld &world = FakeWorld::get();
+    ReadLock lock(world.mutex);
+    const auto found = world.cores.find(coreId);
+    if (found == world.cores.end())
+        return;
+    found->second->inbox->pushFailure({sender.agent, message, why});
+    found->second->signal();
 }
 
 FakeTransfer::FakeTransfer(std::shared_ptr<FakeCore> core, const TransferSpec &spec,
@@ -156,27 +175,32 @@ FakeTransfer::check() {
 
 void
 FakeTransfer::cancel() {
-    end({NIXL_ERR_CANCELED, "cancelled"});
+    if (end({NIXL_ERR_CANCELED, "cancelled"}))
+        tellFailure("cancelled");
 }
 
 void
 FakeTransfer::cutOff() {
-    end({NIXL_ERR_REMOTE_DISCONNECT, "the connection was ended by force", {}, true});
+    (void)end({NIXL_ERR_REMOTE_DISCONNECT, "the connection was ended by force", {}, true});
 }
 
-/// As `progress` says, unless it runs already.
-void
+/// As `progress` says, unless it runs already: then false, after its end.
+bool
 FakeTransfer::end(Progress progress) {
     LockGuard lock(mutex_);
     if (state_ == State::kWaiting) {
         state_ = State::kOver;
         progress_ = std::move(progress);
+        return true;
     }
     changed_.wait(mutex_, [this]() NIXL_REQUIRES(mutex_) { return state_ == State::kOver; });
+    return false;
 }
 
 void
 FakeTransfer::finish(Progress progress, bool quietly) {
+    if (progress.code != NIXL_SUCCESS)
+        tellFailure(progress.message);
     {
         LockGuard lock(mutex_);
         progress_ = std::move(progress);
@@ -185,6 +209,12 @@ FakeTransfer::finish(Progress progress, bool quietly) {
     }
     if (!quietly)
         core_->signal();
+}
+
+void
+FakeTransfer::tellFailure(const std::string &why) {
+    if (notification_ && !peerGone())
+        deliverFakeFailure(*core_, targetId_, *notification_, why);
 }
 
 bool

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/inbox.h"
 #include "support/fake_engine.h"
 #include "util/mutex.h"
 
@@ -31,14 +32,18 @@ struct FakeCore {
     std::shared_ptr<FakeSettings> settings;
     std::map<std::uint64_t, FakeRange> ranges; ///< by key; guarded by FakeWorld::mutex
 
-    Mutex inboxMutex;
-    std::vector<Notification> inbox NIXL_GUARDED_BY(inboxMutex);
+    std::optional<Inbox> inbox; ///< set by the engine, then constant
 
     /// Calls EngineConfig::onActivity, unless the engine has ended or the script says that it is silent.
     void signal();
 
-    Mutex activityMutex;
-    std::function<void()> onActivity NIXL_GUARDED_BY(activityMutex);
+    /// Calls EngineConfig::onUndelivered, unless the engine has ended.
+    void tellUndelivered(const std::string &peer, const std::string &message, const std::string &why);
+
+    Mutex telling; ///< held while the core is told something
+    std::function<void()> onActivity NIXL_GUARDED_BY(telling);
+    std::function<void(const std::string &, std::string, const std::string &)>
+        onUndelivered NIXL_GUARDED_BY(telling);
 };
 
 /// All engines of the process. The mutex is held shared while bytes are copied, so that a deregistration
@@ -85,8 +90,14 @@ struct FakeRemoteRegion : RemoteRegion {
     std::atomic<int> users{0};
 };
 
-/// Delivers a message to the engine `coreId`. NIXL_ERR_REMOTE_DISCONNECT if it is gone.
+/// Delivers a message to the engine `coreId`. NIXL_ERR_REMOTE_DISCONNECT if it is gone, NIXL_ERR_NOT_ALLOWED
+/// if it has no room.
 Status deliverFake(FakeCore &sender, std::uint64_t coreId, const std::string &message);
+
+/// Tells the engine `coreId`, if it is there and the script allows it, that a transfer with this message
+/// failed.
+void deliverFakeFailure(FakeCore &sender, std::uint64_t coreId, const std::string &message,
+                        const std::string &why);
 
 /// One run: waiting, then running, then over.
 class FakeTransfer {
@@ -112,8 +123,9 @@ private:
 
     Status move();
     Status moveBlock(FakeCore &target, const Block &block);
-    void end(Progress progress);
+    bool end(Progress progress);
     void finish(Progress progress, bool quietly);
+    void tellFailure(const std::string &why);
     bool peerGone() const;
 
     const std::shared_ptr<FakeCore> core_;

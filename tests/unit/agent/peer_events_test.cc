@@ -1,8 +1,10 @@
 // What an agent tells about its peers, and what a report of an engine does.
 #include "unit/agent/agent_fixture.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
+#include <set>
 #include <thread>
 
 #include "agent/peer_events.h"
@@ -18,11 +20,14 @@ class PeerEventsTest : public AgentTest {
 protected:
     ~PeerEventsTest() override {
         unsetenv("NIXL_PEER_EVENTS");
+        unsetenv("NIXL_NOTIF_QUEUE_BYTES");
     }
 
     static std::string
     text(const nixlPeerEvent &event) {
-        constexpr const char *kNames[] = {"joined", "updated", "stalled", "resumed", "lost", "left"};
+        constexpr const char *kNames[] = {"joined", "updated", "stalled",    "resumed",
+                                          "lost",   "left",    "undelivered"};
+        EXPECT_TRUE(event.message.empty() || event.kind == nixlPeerEvent::Kind::kUndelivered);
         return event.peer + " " + kNames[static_cast<int>(event.kind)] + ": " + event.why;
     }
 
@@ -319,11 +324,121 @@ TEST_F(PeerEventsTest, ReportsFromManyThreadsWhileTheProgramWorks) {
     EXPECT_GE(joined + 1, lost);
 }
 
+TEST_F(PeerEventsTest, AMessageThatIsNotDeliveredComesBack) {
+    start();
+    nixlWatch watch;
+    ASSERT_OK(nixlWatchActivity(*a, watch));
+    watch.clear();
+    const std::string message("bytes\0of it", 11);
+    script([](FakeScript &s) { s.undelivered = "the connection broke"; });
+    EXPECT_OK(a->genNotif("b", message)) << "the engine had taken it";
+    pollfd waited{watch.fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&waited, 1, 0), 1) << "who waits is woken";
+    const auto events = take();
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(text(events[0]), "b undelivered: the connection broke");
+    EXPECT_EQ(events[0].message, message);
+    EXPECT_OK(known()) << "the peer lives on";
+    nixl_notifs_t notifs;
+    EXPECT_OK(b->getNotifs(notifs));
+    EXPECT_THAT(notifs, IsEmpty());
+    script([](FakeScript &s) { s.undelivered.reset(); });
+    EXPECT_OK(a->genNotif("b", "x"));
+    EXPECT_THAT(taken(), IsEmpty());
+}
+
+TEST_F(PeerEventsTest, MessagesOfLivesThatAreOverComeBackToo) {
+    start();
+    const EngineConfig engine = fake->configs().front();
+    ASSERT_EQ(engine.agentName, "a");
+    report(PeerChange::kLost, "its process has ended");
+    fake->tellUndelivered("a", "b", "before its event is taken", "the peer is gone");
+    EXPECT_THAT(taken(), ElementsAre("b lost: its process has ended", "b undelivered: the peer is gone"));
+    fake->tellUndelivered("a", "b", "after", "the peer is gone");
+    EXPECT_THAT(taken(), ElementsAre("b undelivered: the peer is gone"));
+    EXPECT_STATUS(known(), NIXL_ERR_NOT_FOUND);
+    load();
+    EXPECT_THAT(taken(), ElementsAre("b joined: its metadata was loaded")) << "no life of it has begun";
+    ASSERT_OK(a->invalidateRemoteMD("b"));
+    fake->tellUndelivered("a", "b", "m", "given up");
+    fake->tellUndelivered("a", "nobody", "m", "given up");
+    EXPECT_THAT(taken(), ElementsAre("b left: the program removed it", "b undelivered: given up",
+                                     "nobody undelivered: given up"));
+    a.reset();
+    engine.onUndelivered("b", "m", "the agent is gone");
+}
+
+TEST_F(PeerEventsTest, TheNewestMessagesAreKept) {
+    setenv("NIXL_PEER_EVENTS", "2", 1);
+    start();
+    for (const char *message : {"1", "2", "3", "4"})
+        fake->tellUndelivered("a", "b", message, "why");
+    auto events = take();
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0].message, "3");
+    EXPECT_EQ(events[0].dropped, 2U);
+    EXPECT_EQ(events[1].message, "4");
+    EXPECT_EQ(events[1].dropped, 0U);
+}
+
+TEST_F(PeerEventsTest, TheBytesOfMessagesAreBounded) {
+    setenv("NIXL_NOTIF_QUEUE_BYTES", "100", 1);
+    start();
+    for (int i = 0; i < 3; ++i)
+        fake->tellUndelivered("a", "b", std::string(50, static_cast<char>('0' + i)), "why");
+    auto events = take();
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0].message.front(), '1');
+    EXPECT_EQ(events[0].dropped, 1U);
+    for (int i = 0; i < 2; ++i) { // what was taken counts no more
+        fake->tellUndelivered("a", "b", std::string(50, 'x'), "why");
+        fake->tellUndelivered("a", "b", std::string(101, 'y'), "why");
+        events = take();
+        ASSERT_EQ(events.size(), 1U) << "the newest stays, however long";
+        EXPECT_EQ(events[0].message.front(), 'y');
+        EXPECT_EQ(events[0].dropped, 1U);
+    }
+}
+
+TEST_F(PeerEventsTest, EachMessageIsGivenToOneOfManyCallers) {
+    constexpr int kMessages = 1000;
+    start();
+    std::atomic<bool> told{false};
+    std::vector<std::vector<nixlPeerEvent>> got(3);
+    std::vector<std::thread> threads;
+    for (auto &mine : got)
+        threads.emplace_back([&] {
+            for (bool last = false; !last;) {
+                last = told.load();
+                EXPECT_OK(nixlPeerEvents(*a, mine));
+            }
+        });
+    for (int i = 0; i < kMessages; ++i)
+        fake->tellUndelivered("a", "b", std::to_string(i), "why");
+    told.store(true);
+    for (std::thread &thread : threads)
+        thread.join();
+    std::set<std::string> seen;
+    std::size_t taken = 0, dropped = 0;
+    for (const auto &mine : got) {
+        int before = -1;
+        for (const nixlPeerEvent &event : mine) {
+            EXPECT_GT(std::stoi(event.message), before) << "in their order";
+            before = std::stoi(event.message);
+            seen.insert(event.message);
+            dropped += event.dropped;
+            ++taken;
+        }
+    }
+    EXPECT_EQ(seen.size(), taken) << "none twice";
+    EXPECT_EQ(taken + dropped, static_cast<std::size_t>(kMessages));
+}
+
 struct SomePeer : Peer {};
 
 TEST(PeerEvents, EngineBySeveralOfWhichAPeerIsReachedStallItOnce) {
     int signals = 0;
-    PeerEvents events(8, [&] { ++signals; });
+    PeerEvents events(8, 1024, [&] { ++signals; });
     const SomePeer first, second;
     const auto life = std::make_shared<PeerLife>("b");
     events.watch(first, life);
