@@ -59,6 +59,7 @@ class Calls:
             "fetchRemoteMD": lambda: agent.fetchRemoteMD("beta"),
             "invalidateLocalMD": agent.invalidateLocalMD,
             "peerEvents": agent.peerEvents,
+            "failedNotifs": agent.failedNotifs,
             "explain": lambda: agent.explain(request._handle),
             "wait": lambda: agent.wait(request._handle, 0),
             "waitAny": lambda: agent.waitAny([request._handle], 0),
