@@ -137,6 +137,13 @@ NIXL_EXPORT nixl_status_t nixlPost(const nixlAgent &agent, nixlXferReqH *request
 NIXL_EXPORT nixl_status_t nixlCancel(const nixlAgent &agent, nixlXferReqH *request);
 
 /**
+ * Waits until no request of the agent is in progress, and cancels those that are after `timeout`, as
+ * nixlCancel(). NIXL_SUCCESS: local memory is quiet; NIXL_IN_PROG: that of some is not, although they were
+ * cancelled NIXL_LOCAL_QUIESCE_TIMEOUT_MS ago. What is posted meanwhile is left alone. Any thread.
+ */
+NIXL_EXPORT nixl_status_t nixlDrain(const nixlAgent &agent, std::chrono::milliseconds timeout);
+
+/**
  * Whether local memory is quiet: the request was never posted, or its last run has ended and somebody was
  * told so. Does no work; getXferStatus() and waiting do. NIXL_ERR_INVALID_PARAM: as nixlCancel(). Any thread.
  */

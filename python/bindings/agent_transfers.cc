@@ -130,6 +130,12 @@ cancelXferReq(const nixlAgent &agent, Handle request) {
 }
 
 bool
+drain(const nixlAgent &agent, double timeout) {
+    const std::chrono::milliseconds limit(static_cast<std::int64_t>(std::clamp(timeout, 0.0, 1e6) * 1e3));
+    return checked(withoutGil([&] { return nixlDrain(agent, limit); })) == NIXL_SUCCESS;
+}
+
+bool
 isQuiet(const nixlAgent &agent, Handle request) {
     bool quiet = false;
     checked(withoutGil([&] { return nixlIsQuiet(agent, fromHandle<nixlXferReqH>(request), quiet); }));
@@ -205,6 +211,10 @@ defineTransfers(AgentClass &agent) {
         .def("postXferReq", &postXferReq, "reqh"_a, "notif_msg"_a = "", "timeout"_a = py::none(),
              "timeout: seconds, 0: none.")
         .def("getXferStatus", &getXferStatus, "reqh"_a)
+        .def("drain", &drain, "timeout"_a,
+             "Waits until no transfer runs, and cancels those that do after that many seconds. Whether local "
+             "memory "
+             "is quiet.")
         .def("cancelXferReq", &cancelXferReq, "reqh"_a, "Whether local memory is quiet now.")
         .def("isQuiet", &isQuiet, "reqh"_a)
         .def("getXferTelemetry", &getXferTelemetry, "reqh"_a)

@@ -6,9 +6,12 @@ exceptions of `nixl._bindings`, whose text begins with the name of the status an
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from . import _bindings as nixlBind
@@ -51,6 +54,21 @@ def _to_str(text: str | bytes) -> str:
     return text if isinstance(text, str) else bytes(text).decode("utf-8", "surrogateescape")
 
 
+_living: weakref.WeakValueDictionary[int, nixl_agent] = weakref.WeakValueDictionary()
+
+
+@atexit.register
+def _drain() -> None:
+    """Arrays go in any order when the interpreter ends. No transfer uses them by then."""
+    patience = 1.0
+    for reference in _living.valuerefs():
+        agent = reference()
+        if agent is not None and not agent._inherited():
+            # A program may have taken the agent away, or put something else in its place.
+            with contextlib.suppress(Exception):
+                agent.agent.drain(patience)
+
+
 class nixl_agent:
     """One participant of transfers: registers memory, learns about peers, moves blocks between them.
 
@@ -84,7 +102,9 @@ class nixl_agent:
         self.plugin_mem_types: dict[str, list[str]] = {}
         self.nixl_mems = dict(_descs.MEMORY_TYPES)
         self.nixl_ops = {"WRITE": nixlBind.NIXL_WRITE, "READ": nixlBind.NIXL_READ}
+        self._process = os.getpid()
         self.agent = nixlBind.nixlAgent(agent_name, bindings_config(conf))
+        _living[id(self)] = self
         self.plugin_list: list[str] = self.agent.getAvailPlugins()
         if not self.plugin_list:
             raise RuntimeError("no engines exist: none is built in and the plugin folders hold none")
@@ -115,12 +135,16 @@ class nixl_agent:
     def __del__(self) -> None:
         # Without the attribute the constructor failed, or a program took the agent away.
         agent = self.__dict__.get("agent")
-        if agent is None:
+        if agent is None or self._inherited():
             return
         for handle in self.__dict__.get("_leaked_xfer_handles", ()):
             # The end of the agent ends the transfer in any case.
             with contextlib.suppress(Exception):
                 agent.releaseXferReq(handle)
+
+    def _inherited(self, getpid: Callable[[], int] = os.getpid) -> bool:
+        """Whether this is a forked child, where the agent and its handles are the parent's."""
+        return self._process != getpid()  # a module's names are gone before its objects at the very end
 
     def __repr__(self) -> str:
         return f"<nixl_agent {self.name!r} backends={list(self.backends)}>"

@@ -50,7 +50,8 @@ class _Handle:
     def _release_quietly(self) -> bool:
         """True if the handle is released now; whatever hinders it goes to the log."""
         try:
-            self.release()
+            if not self._agent._inherited():
+                self.release()
             return True
         except Exception as error:
             # At the end of the interpreter logging may be gone.

@@ -58,6 +58,8 @@ public:
     using Deadline = std::optional<nixl::Activity::Clock::time_point>; ///< nullopt: none
     /// The position of the first handle that is not of a request in progress, or nothing at the deadline.
     std::optional<std::size_t> waitAny(std::span<nixlXferReqH *const> handles, const Deadline &deadline);
+    /// Waits until no request is in progress, after `patience` by cancelling; whether local memory is quiet.
+    bool drain(std::chrono::milliseconds patience);
     /// True once no handle is of a request in progress.
     bool waitAll(std::span<nixlXferReqH *const> handles, const Deadline &deadline);
     /// takeNotifications() until it has any. REQUIRES: `out` is empty, which it still is at the deadline.

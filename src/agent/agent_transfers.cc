@@ -1,5 +1,6 @@
 // Preparing lists, making and posting requests.
 #include <algorithm>
+#include <thread>
 
 #include "agent/agent_state.h"
 #include "util/concat.h"
@@ -326,6 +327,34 @@ nixlAgentData::status(nixlXferReqH &request) {
     RequestState state = request.status();
     dropIfDisconnected(request, state);
     return state;
+}
+
+bool
+nixlAgentData::drain(std::chrono::milliseconds patience) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds kPause{1};
+    std::vector<std::shared_ptr<nixlXferReqH>> busy = requests.all();
+    const auto within = [&](std::chrono::milliseconds time, auto ended) {
+        const auto limit = Clock::now() + time;
+        for (;;) {
+            std::erase_if(busy, ended);
+            if (busy.empty() || Clock::now() >= limit)
+                return busy.empty();
+            std::this_thread::sleep_for(kPause);
+        }
+    };
+    const auto byItself = [](const std::shared_ptr<nixlXferReqH> &request) {
+        const nixlXferReqH::Look look = request->look();
+        if (look.work)
+            look.work->help();
+        return look.ended;
+    };
+    const auto cancelled = [](const std::shared_ptr<nixlXferReqH> &request) {
+        return request->cancel("cancelled: the program has waited long enough");
+    };
+    const bool quiet = within(patience, byItself) || within(options->localQuiesceTimeout, cancelled);
+    activity->signal(); // for others who wait for them
+    return quiet;
 }
 
 Status

@@ -119,6 +119,17 @@ nixlCancel(const nixlAgent &agent, nixlXferReqH *request) {
 }
 
 nixl_status_t
+nixlDrain(const nixlAgent &agent, std::chrono::milliseconds timeout) {
+    nixlAgentData &data = nixlAgentAccess::data(agent);
+    bool quiet = false;
+    const nixl_status_t status = nixl::call(data, "nixlDrain", [&] {
+        quiet = data.drain(timeout);
+        return nixl::Status();
+    });
+    return status != NIXL_SUCCESS || quiet ? status : NIXL_IN_PROG;
+}
+
+nixl_status_t
 nixlIsQuiet(const nixlAgent &agent, const nixlXferReqH *request, bool &quiet) {
     return onRequest(agent, "nixlIsQuiet", request,
                      [&](nixlAgentData &, const nixlXferReqH &found) { quiet = found.isQuiet(); });

@@ -85,6 +85,7 @@ AGENT_CALLS = """
     waitNotifs(timeout=None, backends=[])
     cancelXferReq(reqh)
     isQuiet(reqh)
+    drain(timeout)
     watch()
 """
 

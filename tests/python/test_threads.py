@@ -66,6 +66,7 @@ class Calls:
             "waitAll": lambda: agent.waitAll([request._handle], 0),
             "waitNotifs": lambda: agent.waitNotifs(0),
             "cancelXferReq": lambda: agent.cancelXferReq(request._handle),
+            "drain": lambda: agent.drain(0),
             "isQuiet": lambda: agent.isQuiet(request._handle),
             "watch": agent.watch,
             "the end of an agent": lambda: local_agent("short-lived"),

@@ -199,5 +199,38 @@ TEST_F(Ending, AnAgentEndsAllItsRunsInTheTimeOfOne) {
     EXPECT_EQ(memoryB, before_);
 }
 
+TEST_F(Ending, DrainWaitsAndThenCancels) {
+    setenv("NIXL_LOCAL_QUIESCE_TIMEOUT_MS", "100", 1);
+    start();
+    EXPECT_OK(nixlDrain(*a, 0ms)) << "there is nothing";
+    std::vector<nixlXferReqH *> requests{simpleRequest(), simpleRequest(), simpleRequest()};
+    for (std::size_t i = 0; i < 2; ++i)
+        ASSERT_STATUS(a->postXferReq(requests[i]), NIXL_IN_PROG);
+    std::thread engine([&] {
+        std::this_thread::sleep_for(50ms);
+        fake->releaseAll();
+    });
+    EXPECT_OK(nixlDrain(*a, 60s)) << "they ended by themselves";
+    engine.join();
+    EXPECT_EQ(fake->count("cancel"), 0U);
+    for (std::size_t i = 0; i < 2; ++i)
+        EXPECT_OK(a->getXferStatus(requests[i]));
+    EXPECT_STATUS(a->getXferStatus(requests[2]), NIXL_ERR_NOT_POSTED);
+
+    for (nixlXferReqH *request : requests)
+        ASSERT_STATUS(a->postXferReq(request), NIXL_IN_PROG);
+    EXPECT_OK(nixlDrain(*a, 0ms));
+    for (nixlXferReqH *request : requests) {
+        EXPECT_STATUS(a->getXferStatus(request), NIXL_ERR_CANCELED);
+        EXPECT_THAT(nixl_last_error(), HasSubstr("waited long enough"));
+        EXPECT_STATUS(a->postXferReq(request), NIXL_IN_PROG) << "requests stay";
+    }
+    cancelsFail(true);
+    EXPECT_STATUS(nixlDrain(*a, 0ms), NIXL_IN_PROG) << "local memory is not quiet";
+    cancelsFail(false);
+    EXPECT_OK(nixlDrain(*a, 0ms));
+    unsetenv("NIXL_LOCAL_QUIESCE_TIMEOUT_MS");
+}
+
 } // namespace
 } // namespace nixl
