@@ -12,12 +12,36 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from agents import Pair
 from demo_runs import Listener
+from lanes import LANES
+from peer_life import Far
 
 
 @pytest.fixture
 def pair():
     """Two agents of one process that know each other; see agents.Pair."""
     return Pair()
+
+
+@pytest.fixture(params=LANES)
+def lane(request, monkeypatch):
+    """The way between processes, for agents made from now on: an engine."""
+    for name, value in LANES[request.param].items():
+        monkeypatch.setenv(name, value)
+    return request.param
+
+
+@pytest.fixture
+def start(lane):
+    """start(NAME, ...): a peer_life.Far that is reached in this way and does not outlive the test."""
+    started = []
+
+    def begin(name, **options):
+        started.append(Far(name, lane, **options))
+        return started[-1]
+
+    yield begin
+    for far in started:
+        far.kill()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import zlib
 
 from agents import WAIT_SECONDS, Memory, finish, local_agent
 from nixl import _bindings as nixlBind
@@ -11,15 +12,23 @@ BLOCK = 4096
 COUNT = 16
 
 
-def serve(pipe, name, backend, seed):
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def sums(memory):
+    return [zlib.crc32(memory.data[i * memory.block : (i + 1) * memory.block]) for i in range(memory.count)]
+
+
+def serve(pipe, name, backend, seed, block):
     agent = local_agent(name, backends=[backend])
-    memory = Memory(COUNT, BLOCK, seed)
+    memory = Memory(COUNT, block, seed)
     registered = {}
     while True:
         what, *arguments = pipe.recv()
         if what == "register":
             first, count = arguments
-            registered[first, count] = agent.register_memory([(memory.desc(first)[0], count * BLOCK, 0, "")], "DRAM")
+            registered[first, count] = agent.register_memory([(memory.desc(first)[0], count * block, 0, "")], "DRAM")
             pipe.send(memory.addr)
         elif what == "deregister":
             pipe.send(agent.deregister_memory(registered.pop(tuple(arguments))))
@@ -29,7 +38,7 @@ def serve(pipe, name, backend, seed):
             connections, *ranges = arguments
             descs = nixlBind.nixlRegDList(nixlBind.DRAM_SEG)
             for first, count in ranges:
-                descs.addDesc((memory.desc(first)[0], count * BLOCK, 0, ""))
+                descs.addDesc((memory.desc(first)[0], count * block, 0, ""))
             pipe.send(agent.get_partial_agent_metadata(descs, connections))
         elif what == "content":
             pipe.send(memory.data.tobytes())
@@ -49,6 +58,8 @@ def serve(pipe, name, backend, seed):
             agent.transfer(handle)
             finish(agent, handle)
             pipe.send("DONE")
+        elif what == "sums":
+            pipe.send(sums(memory))
         elif what == "end":
             pipe.send(None)
             return
@@ -57,11 +68,11 @@ def serve(pipe, name, backend, seed):
 class Far:
     """A process with an agent `name` and COUNT blocks of memory."""
 
-    def __init__(self, name, backend, seed=2):
+    def __init__(self, name, backend, seed=2, block=BLOCK):
         context = multiprocessing.get_context("spawn")
-        self.name = name
+        self.name, self.block = name, block
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, name, backend, seed), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, name, backend, seed, block), daemon=True)
         self.process.start()
         theirs.close()
 
@@ -88,19 +99,25 @@ class Far:
         os.kill(self.process.pid, signal.SIGCONT)
 
     def kill(self):
+        """And forgets it; once is enough."""
+        if self.pipe.closed:
+            return
         self.process.kill()
         self.process.join(WAIT_SECONDS)
+        self.process.close()
+        self.pipe.close()
 
     def blocks(self, first=0, count=COUNT):
-        return [(self.addr + (first + i) * BLOCK, BLOCK, 0) for i in range(count)]
+        return [(self.addr + (first + i) * self.block, self.block, 0) for i in range(count)]
 
 
 class Near:
     """The agent of the test itself."""
 
-    def __init__(self, backend):
-        self.agent = local_agent("near", backends=[backend])
-        self.memory = Memory(COUNT, BLOCK, seed=1)
+    def __init__(self, backend, name="near", block=BLOCK, **config):
+        self.block = block
+        self.agent = local_agent(name, backends=[backend], **config)
+        self.memory = Memory(COUNT, block, seed=1)
         self.agent.register_memory([self.memory.region], "DRAM")
         self.seen = []
 
@@ -120,8 +137,7 @@ class Near:
 
     def wrote(self, far, first=0, count=COUNT):
         """Whether these blocks, and no others, hold what this side has."""
-        ours, theirs = self.memory.data.tobytes(), far.ask("content")
-        same = [ours[i * BLOCK : (i + 1) * BLOCK] == theirs[i * BLOCK : (i + 1) * BLOCK] for i in range(COUNT)]
+        same = [ours == theirs for ours, theirs in zip(sums(self.memory), far.ask("sums"), strict=True)]
         return same == [first <= i < first + count for i in range(COUNT)]
 
     def events(self, name):

@@ -1,47 +1,20 @@
 """Peers that come, change, die and return: real processes, within the host and over TCP."""
 
-import os
 import time
 
 import nixl
 import pytest
 from agents import wait_until
 from nixl import _bindings as nixlBind
-from peer_life import Far, Near
+from peer_life import Near, descriptors
 
 # What is promised is a second; a test on a busy machine waits for ten.
 TOLD_WITHIN_S = 10
 
 
-@pytest.fixture(params=["LOCAL", "UCX"])
-def lane(request, monkeypatch):
-    if request.param == "UCX":
-        for name, value in (("NIXL_LOCAL", "off"), ("UCX_TLS", "tcp"), ("UCX_NET_DEVICES", "lo")):
-            monkeypatch.setenv(name, value)
-    return request.param
-
-
-@pytest.fixture
-def start(lane):
-    """start(NAME): a process with an agent, which does not outlive the test."""
-    started = []
-
-    def begin(name, seed=2):
-        started.append(Far(name, lane, seed))
-        return started[-1]
-
-    yield begin
-    for far in started:
-        far.kill()
-
-
 @pytest.fixture
 def near(lane):
     return Near(lane)
-
-
-def descriptors():
-    return len(os.listdir("/proc/self/fd"))
 
 
 def wait_for_loss(near, name):
