@@ -502,18 +502,19 @@ class nixl_agent:
             logger.debug("remove_remote_agent(%r): %s", agent, status.name)
 
     def peer_events(self) -> list[nixlBind.nixlPeerEvent]:
-        """What has happened to peers since the last call, oldest first: objects with peer, kind, why, time, dropped and message.
+        """What has happened to peers since the last call, oldest first.
 
-        kind: "joined", "updated", "stalled", "resumed", "lost", "left" or "undelivered"; docs/peers.md says what each means.
+        Objects with peer, kind, why, time, dropped and message. kind: "joined", "updated", "stalled", "resumed",
+        "lost", "left" or "undelivered"; docs/peers.md says what each means.
         dropped: how many events before this one nobody took in time (NIXL_PEER_EVENTS).
         message: bytes of the notification that was not delivered, or of which nobody knows; else b"".
         """
         return self.agent.peerEvents()
 
     def failed_notifs(self) -> list[nixlBind.nixlFailedNotif]:
-        """Transfers of peers that failed although they would have brought a notification: objects with peer, message and why.
+        """Transfers of peers that failed, and with them their notifications, since the last call, oldest first.
 
-        Since the last call, oldest first. Only agents of this implementation tell, as far as they can reach this one.
+        Objects with peer, message and why. Only agents of this implementation tell, as far as they can reach this one.
         """
         return self.agent.failedNotifs()
 
