@@ -134,3 +134,18 @@ def stale_blocks(agent, memory, block):
         pass
     last = memory[block - 1 :: block]
     return len(held), int((last != held[0][1][0]).sum())
+
+
+def deregister(agent, memory):
+    agent.deregister_memory(agent.get_reg_descs([(memory.ctypes.data, memory.nbytes, 0, "")], "DRAM"))
+
+
+def outcomes(agent, memory, count, seconds):
+    """Messages and failures as they come, until there are `count` of both, or the time is up."""
+    messages, failures = [], []
+    end = time.monotonic() + seconds
+    while len(messages) + len(failures) < count and time.monotonic() < end:
+        for held in agent.wait_notif(timeout=0.01).values():
+            messages += held
+        failures += [(failed.peer, failed.message, failed.why) for failed in agent.failed_notifs()]
+    return messages, failures
