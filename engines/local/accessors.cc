@@ -14,6 +14,7 @@ Accessor::Accessor(std::string agent, pid_t pid, ScopedFd pidfd, MarksView marks
                    const Hello &hello)
     : agent_(std::move(agent)), pid_(pid), pidfd_(std::move(pidfd)), marks_(std::move(marks)),
       life_(std::move(life)), token_(hello.token), tokenAddress_(hello.tokenAddress),
+      revision_(std::min(kRevision, hello.revision)),
       description_(concat("agent '", agent_, "' (process ", pid, ")")), tokenVisible_(seesToken()) {}
 
 bool

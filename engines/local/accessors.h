@@ -37,6 +37,12 @@ public:
         return agent_;
     }
 
+    /// That both sides understand.
+    std::uint32_t
+    revision() const {
+        return revision_;
+    }
+
     int
     pidfd() const {
         return pidfd_.get();
@@ -60,6 +66,7 @@ private:
     const LifeView life_;
     const Challenge token_;
     const std::uint64_t tokenAddress_;
+    const std::uint32_t revision_;
     const std::string description_;
     const bool tokenVisible_; // we may read the peer's memory, and the token lies there
 };

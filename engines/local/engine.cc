@@ -169,7 +169,7 @@ LocalEngine::loopbackRegion(LocalRegion &region, const nixlBlobDesc &, nixl_mem_
 
 Result<std::string>
 LocalEngine::connectionInfo() const {
-    return encodeConnectionInfo({endpoint_->incarnation, ownHints()});
+    return encodeConnectionInfo({endpoint_->incarnation, ownHints(), kRevision});
 }
 
 Result<std::shared_ptr<Peer>>

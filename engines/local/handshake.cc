@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "engines/local/identity.h"
@@ -115,6 +116,7 @@ makeHello(const Endpoint &self, const ConnectionInfo &peer, const Challenge &tok
     hello.target = peer.incarnation;
     hello.incarnation = self.incarnation;
     hello.agent = self.agent;
+    hello.revision = std::min(kRevision, peer.revision);
     hello.token = token;
     hello.tokenAddress = reinterpret_cast<std::uint64_t>(token.data());
     randomBytes(hello.challenge.data(), hello.challenge.size());
@@ -191,7 +193,8 @@ meetPeer(const Endpoint &self, const HostHints &ownHints, int lifeFd, const Conn
                         std::move(table).value(),
                         std::move(life).value(),
                         std::move(marks).value(),
-                        std::move(token)};
+                        std::move(token),
+                        std::min(hello.revision, welcome.value().revision)};
 }
 
 } // namespace nixl::local

@@ -65,7 +65,7 @@ HostProcess::start() {
 }
 
 HostProcess::HostProcess(std::unique_ptr<EventLoop> loop, std::unique_ptr<LifePage> life, ProofSlots proofs)
-    : life_(std::move(life)), proofs_(std::move(proofs)), loop_(std::move(loop)) {}
+    : life_(std::move(life)), proofs_(std::move(proofs)), heartbeat_(*loop), loop_(std::move(loop)) {}
 
 HostProcess::~HostProcess() {
     pool_.stop(); // its threads may still let go of a finished transfer, and post to the loop

@@ -7,6 +7,7 @@
 
 #include "engines/local/copy_pool.h"
 #include "engines/local/endpoint.h"
+#include "engines/local/heartbeat.h"
 #include "engines/local/life_page.h"
 #include "engines/local/marks.h"
 #include "engines/local/proof_slots.h"
@@ -29,6 +30,11 @@ public:
     EventLoop &
     loop() {
         return *loop_;
+    }
+
+    Heartbeat &
+    heartbeat() {
+        return heartbeat_;
     }
 
     CopyPool &
@@ -68,6 +74,7 @@ private:
     CopyPool pool_;
     mutable Mutex mutex_;
     std::map<Incarnation, std::shared_ptr<Endpoint>> endpoints_ NIXL_GUARDED_BY(mutex_);
+    Heartbeat heartbeat_;
     const std::unique_ptr<EventLoop> loop_;
 };
 

@@ -129,6 +129,10 @@ Incoming::handle(Frame &frame) {
         const auto id = decodeMemoryId(frame.payload);
         return id.ok() ? lend(id.value()) : id.status();
     }
+    case FrameType::kPing:
+        if (state_ != State::kOpen || !frame.payload.empty())
+            break;
+        return answerPing();
     default:
         break;
     }
@@ -184,6 +188,7 @@ Incoming::sendWelcome(std::uint64_t challengeAddress) {
     welcome.incarnation = owner_.endpoint().incarnation;
     welcome.agent = owner_.endpoint().agent;
     welcome.challengeAddress = challengeAddress;
+    welcome.revision = accessor_->revision();
     const std::string bytes = encodeWelcome(welcome);
     // The first bytes of a connection always fit; if the peer closed it, the next read tells.
     sendSome(socket_.get(), std::array{std::string_view(bytes)},
@@ -201,6 +206,12 @@ Incoming::lend(std::uint64_t id) {
     lent_.insert(id);
     const LentPiece piece{id, memory->address(), memory->mappedBytes(), memory->offset()};
     return say(encodeMemory(piece), std::move(memory));
+}
+
+/// Answers that wait in our queue say as much as one more would, so that pings do not make it grow.
+Status
+Incoming::answerPing() {
+    return outgoing_.empty() ? say(frameHeader(FrameType::kPong, 0), nullptr) : Status();
 }
 
 void

@@ -57,6 +57,7 @@ private:
     void sendWelcome(std::uint64_t challengeAddress);
     bool deliver(Frame &frame);
     Status lend(std::uint64_t id);
+    Status answerPing();
     Status say(std::string bytes, std::shared_ptr<const SealedMemory> memory);
     void flush();
     void refuse(const Status &reason);

@@ -53,7 +53,7 @@ LocalPeer::connect() {
     if (!peer.ok())
         return peer.status();
     auto channel =
-        PeerChannel::create(process_.loop(), std::move(peer).value(), name_,
+        PeerChannel::create(process_.loop(), process_.heartbeat(), std::move(peer).value(), name_,
                             [this](PeerChange change, const std::string &why) { tell(change, why); });
     if (!channel.ok())
         return channel.status();

@@ -15,13 +15,17 @@ namespace {
 
 /// Bytes that may wait in the queue besides the message that is being sent.
 constexpr std::size_t kQueueBytes = 16 << 20;
+/// Beats without an answer after which a peer is stalled. Counted instead of timed: if this process was
+/// stopped itself, the time that passed says nothing about the peer.
+constexpr int kSilentBeats = 2;
 
 } // namespace
 
 Result<std::shared_ptr<PeerChannel>>
-PeerChannel::create(EventLoop &loop, Acquaintance peer, std::string agent, Changed changed) {
+PeerChannel::create(EventLoop &loop, Heartbeat &heartbeat, Acquaintance peer, std::string agent,
+                    Changed changed) {
     std::shared_ptr<PeerChannel> channel(
-        new PeerChannel(loop, std::move(peer), std::move(agent), std::move(changed)));
+        new PeerChannel(loop, heartbeat, std::move(peer), std::move(agent), std::move(changed)));
     Status watched;
     loop.call([&] { watched = channel->watchFromLoop(); });
     if (!watched.ok())
@@ -29,8 +33,9 @@ PeerChannel::create(EventLoop &loop, Acquaintance peer, std::string agent, Chang
     return channel;
 }
 
-PeerChannel::PeerChannel(EventLoop &loop, Acquaintance peer, std::string agent, Changed changed)
-    : loop_(loop), peer_(std::move(peer)),
+PeerChannel::PeerChannel(EventLoop &loop, Heartbeat &heartbeat, Acquaintance peer, std::string agent,
+                         Changed changed)
+    : loop_(loop), heartbeat_(heartbeat), peer_(std::move(peer)),
       description_(concat("agent '", agent, "' (process ", peer_.pid, ")")), changed_(std::move(changed)) {}
 
 PeerChannel::~PeerChannel() {
@@ -42,7 +47,10 @@ PeerChannel::watchFromLoop() {
     NIXL_RETURN_IF_ERROR(loop_.watchFromLoop(peer_.socket.get(), EPOLLIN | EPOLLRDHUP,
                                              [this](std::uint32_t events) { onSocket(events); }));
     // Ends of processes are told by the pidfd: a child that inherited the socket may keep it open.
-    return loop_.watchFromLoop(peer_.pidfd.get(), EPOLLIN, [this](std::uint32_t) { breakOff(); });
+    NIXL_RETURN_IF_ERROR(
+        loop_.watchFromLoop(peer_.pidfd.get(), EPOLLIN, [this](std::uint32_t) { breakOff(); }));
+    heartbeat_.addFromLoop(this, [this] { beatFromLoop(); });
+    return {};
 }
 
 const char *
@@ -76,10 +84,13 @@ PeerChannel::onSocket(std::uint32_t events) {
         flushFromLoop();
 }
 
-/// After the handshake the peer speaks of its memory only, and of that only what it was asked for.
+/// After the handshake the peer answers heartbeats and speaks of its memory, of that only what it was asked
+/// for.
 Status
 PeerChannel::readFrames() {
     const IoState io = reader_.readOnce(peer_.socket.get());
+    if (io == IoState::kDone)
+        heardFromPeer();
     Frame frame{};
     for (;;) {
         const auto complete = reader_.next(frame);
@@ -94,6 +105,8 @@ PeerChannel::readFrames() {
 
 Status
 PeerChannel::handle(const Frame &frame) {
+    if (frame.type == FrameType::kPong && frame.payload.empty())
+        return {};
     if (frame.type == FrameType::kMemory) {
         // One read brings the descriptors of one frame, the last one in it; none is left from before.
         std::vector<ScopedFd> fds = std::exchange(reader_.fds, {});
@@ -137,6 +150,7 @@ void
 PeerChannel::breakOff() {
     loop_.forgetFromLoop(peer_.socket.get());
     loop_.forgetFromLoop(peer_.pidfd.get());
+    heartbeat_.removeFromLoop(this);
     std::deque<Outgoing> unsent;
     {
         const LockGuard lock(mutex_);
@@ -154,10 +168,45 @@ PeerChannel::breakOff() {
 }
 
 void
-PeerChannel::setStalled(bool stalled, const char *how) {
-    if (std::exchange(stalled_, stalled) == stalled || closed_ || broken_ || !changed_)
+PeerChannel::setStalled(bool &cause, bool holds, const char *how) {
+    const bool before = unread_ || silent_;
+    cause = holds;
+    const bool stalled = unread_ || silent_;
+    if (stalled == before || closed_ || broken_ || !changed_)
         return;
     changed_(stalled ? PeerChange::kStalled : PeerChange::kResumed, concat(description_, how));
+}
+
+void
+PeerChannel::beatFromLoop() {
+    if (!peer_.life.alive()) {
+        breakOff(); // another program runs in its process, and a child of it keeps the socket
+        return;
+    }
+    const LockGuard lock(mutex_);
+    if (closed_ || peer_.revision < 1)
+        return;
+    if (asked_) {
+        // One ping at a time: a peer that does not read makes no queue of them.
+        if (++beatsAsked_ == kSilentBeats)
+            setStalled(silent_, true, " does not answer: its process may be stopped");
+        return;
+    }
+    std::string rest;
+    if (!sendNow(frameHeader(FrameType::kPing, 0), {}, rest).ok())
+        return; // the socket or the pidfd tells
+    if (!rest.empty())
+        queue(std::move(rest), nullptr);
+    asked_ = true;
+    beatsAsked_ = 0;
+}
+
+/// Whatever it says, its control thread runs.
+void
+PeerChannel::heardFromPeer() {
+    const LockGuard lock(mutex_);
+    asked_ = false;
+    setStalled(silent_, false, " answers again");
 }
 
 bool
@@ -197,7 +246,7 @@ PeerChannel::send(std::string_view message, std::chrono::milliseconds patience) 
     const bool room = room_.waitFor(
         mutex_, patience, [&]() NIXL_REQUIRES(mutex_) { return broken_ || closed_ || fits(message.size()); });
     if (!room) {
-        setStalled(true, " does not read its notifications");
+        setStalled(unread_, true, " does not read its notifications");
         return Status::error(NIXL_ERR_NOT_ALLOWED, description_,
                              " does not read its notifications: ", queuedBytes_, " bytes wait");
     }
@@ -262,7 +311,7 @@ PeerChannel::flushFromLoop() {
     {
         const LockGuard lock(mutex_);
         while (!closed_ && sendQueued(sent))
-            setStalled(false, " reads its notifications again");
+            setStalled(unread_, false, " reads its notifications again");
         empty = queue_.empty();
     }
     loop_.changeFromLoop(peer_.socket.get(), empty ? EPOLLIN | EPOLLRDHUP : EPOLLIN | EPOLLRDHUP | EPOLLOUT);

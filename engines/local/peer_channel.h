@@ -12,6 +12,7 @@
 
 #include "engine/engine.h"
 #include "engines/local/handshake.h"
+#include "engines/local/heartbeat.h"
 #include "engines/local/peer_memory.h"
 #include "engines/local/settings.h"
 #include "util/event_loop.h"
@@ -33,8 +34,8 @@ public:
     using Changed = std::function<void(PeerChange change, const std::string &why)>;
 
     /// `changed` may be empty.
-    static Result<std::shared_ptr<PeerChannel>> create(EventLoop &loop, Acquaintance peer, std::string agent,
-                                                       Changed changed);
+    static Result<std::shared_ptr<PeerChannel>> create(EventLoop &loop, Heartbeat &heartbeat,
+                                                       Acquaintance peer, std::string agent, Changed changed);
 
     ~PeerChannel();
 
@@ -95,7 +96,7 @@ private:
         Sent sent;
     };
 
-    PeerChannel(EventLoop &loop, Acquaintance peer, std::string agent, Changed changed);
+    PeerChannel(EventLoop &loop, Heartbeat &heartbeat, Acquaintance peer, std::string agent, Changed changed);
 
     Status watchFromLoop();
     void onSocket(std::uint32_t events);
@@ -105,7 +106,10 @@ private:
     Status handle(const Frame &frame);
     void breakOff();
     const char *whyGone() const;
-    void setStalled(bool stalled, const char *how) NIXL_REQUIRES(mutex_);
+    void beatFromLoop();
+    void heardFromPeer();
+    /// The peer is stalled while one of the causes holds: `unread_`, `silent_`.
+    void setStalled(bool &cause, bool holds, const char *how) NIXL_REQUIRES(mutex_);
     /// Sends what fits now; `rest` is what does not. NIXL_ERR_REMOTE_DISCONNECT: the channel is at its end.
     Status sendNow(std::string_view header, std::string_view payload, std::string &rest)
         NIXL_REQUIRES(mutex_);
@@ -113,6 +117,7 @@ private:
     bool fits(std::size_t bytes) const NIXL_REQUIRES(mutex_);
 
     EventLoop &loop_;
+    Heartbeat &heartbeat_;
     const Acquaintance peer_;
     const std::string description_;
     const Changed changed_;
@@ -125,7 +130,10 @@ private:
     std::deque<Outgoing> queue_ NIXL_GUARDED_BY(mutex_);
     std::size_t queuedBytes_ NIXL_GUARDED_BY(mutex_) = 0;
     bool closed_ NIXL_GUARDED_BY(mutex_) = false;
-    bool stalled_ NIXL_GUARDED_BY(mutex_) = false; // it did not read in time, and has not since
+    bool unread_ NIXL_GUARDED_BY(mutex_) = false; // it did not read in time, and has not since
+    bool silent_ NIXL_GUARDED_BY(mutex_) = false; // it did not answer in time, and has not since
+    bool asked_ NIXL_GUARDED_BY(mutex_) = false;  // a ping is on its way, and nothing came since
+    int beatsAsked_ NIXL_GUARDED_BY(mutex_) = 0;  // that passed since then
 };
 
 } // namespace nixl::local

@@ -100,7 +100,7 @@ encodeConnectionInfo(const ConnectionInfo &info) {
         .add(hints.pidNamespace)
         .add(hints.netNamespace)
         .add(hints.pid)
-        .add(std::uint32_t{0})
+        .add(info.revision)
         .take();
 }
 
@@ -110,11 +110,10 @@ decodeConnectionInfo(std::string_view bytes) {
     std::uint16_t version = 0;
     std::uint16_t zero = 0;
     ConnectionInfo info;
-    std::uint32_t reserved = 0;
     HostHints &hints = info.hints;
     Reader reader(bytes);
     reader.get(magic).get(version).get(zero).get(info.incarnation).get(hints.bootId);
-    reader.get(hints.pidNamespace).get(hints.netNamespace).get(hints.pid).get(reserved);
+    reader.get(hints.pidNamespace).get(hints.netNamespace).get(hints.pid).get(info.revision);
     if (magic != kMagic)
         return Status::error(NIXL_ERR_MISMATCH, "not connection info of LOCAL");
     if (version != kVersion)
@@ -159,14 +158,12 @@ frameHeader(FrameType type, std::uint64_t length) {
 
 std::string
 encodeHello(const Hello &hello) {
-    return frame(FrameType::kHello, Writer()
-                                        .add(hello.target)
-                                        .add(hello.incarnation)
-                                        .add(hello.challenge)
-                                        .add(hello.token)
-                                        .add(hello.tokenAddress)
-                                        .addText(hello.agent)
-                                        .take());
+    Writer writer;
+    writer.add(hello.target).add(hello.incarnation).add(hello.challenge).add(hello.token);
+    writer.add(hello.tokenAddress).addText(hello.agent);
+    if (hello.revision > 0)
+        writer.add(hello.revision);
+    return frame(FrameType::kHello, writer.take());
 }
 
 Result<Hello>
@@ -175,16 +172,18 @@ decodeHello(std::string_view payload) {
     Reader reader(payload);
     reader.get(hello.target).get(hello.incarnation).get(hello.challenge).get(hello.token);
     reader.get(hello.tokenAddress).getText(hello.agent);
-    if (!reader.complete())
+    if (!reader.complete() && !reader.get(hello.revision).complete())
         return Status::error(NIXL_ERR_MISMATCH, "malformed hello of ", payload.size(), " bytes");
     return hello;
 }
 
 std::string
 encodeWelcome(const Welcome &welcome) {
-    return frame(
-        FrameType::kWelcome,
-        Writer().add(welcome.incarnation).add(welcome.challengeAddress).addText(welcome.agent).take());
+    Writer writer;
+    writer.add(welcome.incarnation).add(welcome.challengeAddress).addText(welcome.agent);
+    if (welcome.revision > 0)
+        writer.add(welcome.revision);
+    return frame(FrameType::kWelcome, writer.take());
 }
 
 Result<Welcome>
@@ -192,7 +191,7 @@ decodeWelcome(std::string_view payload) {
     Welcome welcome;
     Reader reader(payload);
     reader.get(welcome.incarnation).get(welcome.challengeAddress).getText(welcome.agent);
-    if (!reader.complete())
+    if (!reader.complete() && !reader.get(welcome.revision).complete())
         return Status::error(NIXL_ERR_MISMATCH, "malformed welcome of ", payload.size(), " bytes");
     return welcome;
 }

@@ -27,9 +27,14 @@ struct HostHints {
     std::uint32_t pid = 0; ///< in that pid namespace
 };
 
+/// What an engine understands beside the first eight frames; it grows, and 0 means those only. Both sides
+/// keep to the lower one.
+inline constexpr std::uint32_t kRevision = 1; ///< heartbeats
+
 struct ConnectionInfo {
     Incarnation incarnation{};
     HostHints hints;
+    std::uint32_t revision = 0;
 };
 
 std::string encodeConnectionInfo(const ConnectionInfo &info);
@@ -54,6 +59,9 @@ enum class FrameType : std::uint16_t {
     kAskMemory = 6,    ///< initiator: wants to map memory that the region table names
     kMemory = 7,       ///< target: that memory, with its descriptor, or that there is none
     kMemoryEnded = 8,  ///< target: no registration lies in that memory any more
+    // Since revision 1.
+    kPing = 9,  ///< initiator: does the process run?
+    kPong = 10, ///< target: it does
 };
 
 inline constexpr std::size_t kHeaderBytes = 16;
@@ -70,12 +78,14 @@ struct Hello {
     Challenge token{}; ///< lies at tokenAddress in the initiator for as long as the connection lasts
     std::uint64_t tokenAddress = 0;
     std::string agent;
+    std::uint32_t revision = 0; ///< not sent if it is 0
 };
 
 struct Welcome {
     Incarnation incarnation{};
     std::uint64_t challengeAddress = 0;
     std::string agent;
+    std::uint32_t revision = 0; ///< not sent if it is 0, as to initiators that did not send theirs
 };
 
 /// Memory that a target lends.

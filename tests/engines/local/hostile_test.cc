@@ -179,12 +179,13 @@ TEST_F(HostileTest, HugeLengths) {
 TEST_F(HostileTest, FramesOutOfTurn) {
     for (const FrameType type :
          {FrameType::kWelcome, FrameType::kReady, FrameType::kNotification, FrameType::kRefuse,
-          static_cast<FrameType>(0), static_cast<FrameType>(999)}) {
+          FrameType::kPing, FrameType::kPong, static_cast<FrameType>(0), static_cast<FrameType>(999)}) {
         const ScopedFd socket = dial();
         send(socket, frameHeader(type, 0));
         EXPECT_NE(readToEnd(socket).find("is not expected now"), std::string::npos);
     }
-    for (const FrameType type : {FrameType::kHello, FrameType::kWelcome, FrameType::kReady}) {
+    for (const FrameType type :
+         {FrameType::kHello, FrameType::kWelcome, FrameType::kReady, FrameType::kPong}) {
         ScopedFd socket = befriend();
         send(socket, frameHeader(type, 0));
         readToEnd(socket);
@@ -328,6 +329,37 @@ TEST_F(HostileTest, AStormOfQuestionsWithoutReadingTheAnswers) {
     }));
     readToEnd(socket);
     EXPECT_EQ(log_.count("do not read the answers"), 1U);
+    expectAlive();
+}
+
+TEST_F(HostileTest, AStormOfPingsWithoutReadingTheAnswers) {
+    const ScopedFd socket = befriend();
+    std::string pings;
+    for (int i = 0; i < 100'000; ++i)
+        pings += frameHeader(FrameType::kPing, 0);
+    pings += frameHeader(FrameType::kNotification, 3) + "end";
+    std::size_t done = 0;
+    std::vector<Notification> got;
+    EXPECT_TRUE(eventually([&] {
+        done += sendSome(socket.get(), std::array{std::string_view(pings).substr(done)}).bytes;
+        (void)target_.engine().takeNotifications(got);
+        return !got.empty();
+    }));
+    EXPECT_EQ(done, pings.size());
+    EXPECT_EQ(log_.count("closes the connection"), 0U);
+    // Answers that the socket held, and at most one that waited in the target.
+    std::size_t answers = 0;
+    FrameReader reader;
+    Frame frame{};
+    while (reader.readOnce(socket.get()) == IoState::kDone)
+        while (reader.next(frame).value()) {
+            EXPECT_EQ(frame.type, FrameType::kPong);
+            ++answers;
+        }
+    EXPECT_GT(answers, 0U);
+    EXPECT_LT(answers, 50'000U);
+    send(socket, frameHeader(FrameType::kPing, 1) + "x");
+    readToEnd(socket);
     expectAlive();
 }
 

@@ -39,7 +39,7 @@ protected:
         auto table = PeerTable::map(table_.fd()).value();
         auto life = LifeView::map(process_->life().fd()).value();
         channel_ =
-            PeerChannel::create(process_->loop(),
+            PeerChannel::create(process_->loop(), process_->heartbeat(),
                                 Acquaintance{ScopedFd(ends[1]), getpid(), std::move(credentials.pidfd),
                                              std::move(table), std::move(life), SharedMarks::create().value(),
                                              std::make_unique<Challenge>()},
