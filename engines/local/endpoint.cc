@@ -19,6 +19,13 @@ Endpoint::tellPeerChange(const Peer &peer, PeerChange change, const std::string 
 }
 
 void
+Endpoint::tellUndelivered(const std::string &peerName, std::string message, const std::string &why) {
+    const LockGuard lock(mutex_);
+    if (onUndelivered_)
+        onUndelivered_(peerName, std::move(message), why);
+}
+
+void
 Endpoint::whenEnded(const void *who, std::function<void()> told) {
     const LockGuard lock(watching_);
     if (ended_)
@@ -39,6 +46,7 @@ Endpoint::end() {
         const LockGuard lock(mutex_);
         onActivity_ = nullptr;
         onPeerChange_ = nullptr;
+        onUndelivered_ = nullptr;
     }
     const LockGuard lock(watching_);
     ended_ = true;

@@ -25,9 +25,9 @@ LocalEngine::create(const EngineConfig &config, const Settings &settings) {
         return table.status();
     Incarnation incarnation;
     randomBytes(incarnation.data(), incarnation.size());
-    auto endpoint =
-        std::make_shared<Endpoint>(incarnation, config.agentName, std::move(table).value(),
-                                   settings.notifQueueBytes, config.onActivity, config.onPeerChange);
+    auto endpoint = std::make_shared<Endpoint>(incarnation, config.agentName, std::move(table).value(),
+                                               settings.notifQueueBytes, config.onActivity,
+                                               config.onPeerChange, config.onUndelivered);
     auto listener = Listener::create(*process.value(), endpoint, settings);
     if (!listener.ok())
         return listener.status();

@@ -194,7 +194,8 @@ meetPeer(const Endpoint &self, const HostHints &ownHints, int lifeFd, const Conn
                         std::move(life).value(),
                         std::move(marks).value(),
                         std::move(token),
-                        std::min(hello.revision, welcome.value().revision)};
+                        std::min(hello.revision, welcome.value().revision),
+                        welcome.value().slot};
 }
 
 } // namespace nixl::local

@@ -26,7 +26,8 @@ struct Acquaintance {
     SharedMarks marks;
     /// What the peer reads to see whether our program still runs; stays in place as long as the connection.
     std::unique_ptr<Challenge> token;
-    std::uint32_t revision = 0; ///< that both sides understand
+    std::uint32_t revision = 0;   ///< that both sides understand
+    std::uint32_t slot = kNoSlot; ///< of this connection in its table
 };
 
 /// Connects to the engine that `peer` names and checks, in this order: that the process is visible and runs

@@ -27,6 +27,8 @@ Incoming::~Incoming() {
     loop_.cancelFromLoop(deadline_);
     loop_.forgetFromLoop(socket_.get());
     giveBackProof();
+    if (slot_)
+        owner_.endpoint().table.removeConnection(*slot_);
     if (accessor_) {
         loop_.forgetFromLoop(accessor_->pidfd());
         owner_.accessors().remove(accessor_.get());
@@ -189,6 +191,9 @@ Incoming::sendWelcome(std::uint64_t challengeAddress) {
     welcome.agent = owner_.endpoint().agent;
     welcome.challengeAddress = challengeAddress;
     welcome.revision = accessor_->revision();
+    if (welcome.revision > 0)
+        slot_ = owner_.endpoint().table.addConnection();
+    welcome.slot = slot_.value_or(kNoSlot);
     const std::string bytes = encodeWelcome(welcome);
     // The first bytes of a connection always fit; if the peer closed it, the next read tells.
     sendSome(socket_.get(), std::array{std::string_view(bytes)},
@@ -257,18 +262,28 @@ bool
 Incoming::deliver(Frame &frame) {
     if (!owner_.endpoint().inbox.push(accessor_->agent(), std::move(frame.payload))) {
         loop_.forgetFromLoop(socket_.get()); // an end of the stream would be reported again and again
-        paused_ = true;
+        setPaused(true);
         return false;
     }
+    // Behind the push: a process that is killed in between has not told of a message that nobody has.
+    if (slot_)
+        owner_.endpoint().table.countMessage(*slot_);
     owner_.endpoint().signalActivity();
     return true;
+}
+
+void
+Incoming::setPaused(bool paused) {
+    paused_ = paused;
+    if (slot_)
+        owner_.endpoint().table.setWaitsForRoom(*slot_, paused);
 }
 
 void
 Incoming::resume() {
     if (!paused_)
         return;
-    paused_ = false;
+    setPaused(false);
     Frame frame = std::move(*waiting_);
     waiting_.reset();
     if (!deliver(frame)) {

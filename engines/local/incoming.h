@@ -56,6 +56,7 @@ private:
     Status admit(const Hello &hello, PeerCredentials peer);
     void sendWelcome(std::uint64_t challengeAddress);
     bool deliver(Frame &frame);
+    void setPaused(bool paused);
     Status lend(std::uint64_t id);
     Status answerPing();
     Status say(std::string bytes, std::shared_ptr<const SealedMemory> memory);
@@ -70,6 +71,7 @@ private:
     FrameReader reader_;
     std::shared_ptr<Accessor> accessor_;
     std::optional<std::uint64_t> proof_; // address of the challenge
+    std::optional<std::uint32_t> slot_;  // of this connection in the region table
     std::optional<Frame> waiting_;       // a message that the full inbox did not take
 
     /// What the socket has not taken yet; a descriptor goes with the first byte.

@@ -52,9 +52,12 @@ LocalPeer::connect() {
     auto peer = meetPeer(*self_, ownHints(), process_.life().fd(), info_, name_, deadline);
     if (!peer.ok())
         return peer.status();
-    auto channel =
-        PeerChannel::create(process_.loop(), process_.heartbeat(), std::move(peer).value(), name_,
-                            [this](PeerChange change, const std::string &why) { tell(change, why); });
+    const auto undelivered = [this](std::string message, const std::string &why) {
+        self_->tellUndelivered(name_, std::move(message), why);
+    };
+    auto channel = PeerChannel::create(
+        process_.loop(), process_.heartbeat(), std::move(peer).value(), name_,
+        {[this](PeerChange change, const std::string &why) { tell(change, why); }, undelivered});
     if (!channel.ok())
         return channel.status();
     return Lane{nullptr, std::move(channel).value()};

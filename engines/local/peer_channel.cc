@@ -23,9 +23,9 @@ constexpr int kSilentBeats = 2;
 
 Result<std::shared_ptr<PeerChannel>>
 PeerChannel::create(EventLoop &loop, Heartbeat &heartbeat, Acquaintance peer, std::string agent,
-                    Changed changed) {
+                    Hooks hooks) {
     std::shared_ptr<PeerChannel> channel(
-        new PeerChannel(loop, heartbeat, std::move(peer), std::move(agent), std::move(changed)));
+        new PeerChannel(loop, heartbeat, std::move(peer), std::move(agent), std::move(hooks)));
     Status watched;
     loop.call([&] { watched = channel->watchFromLoop(); });
     if (!watched.ok())
@@ -34,9 +34,9 @@ PeerChannel::create(EventLoop &loop, Heartbeat &heartbeat, Acquaintance peer, st
 }
 
 PeerChannel::PeerChannel(EventLoop &loop, Heartbeat &heartbeat, Acquaintance peer, std::string agent,
-                         Changed changed)
+                         Hooks hooks)
     : loop_(loop), heartbeat_(heartbeat), peer_(std::move(peer)),
-      description_(concat("agent '", agent, "' (process ", peer_.pid, ")")), changed_(std::move(changed)) {}
+      description_(concat("agent '", agent, "' (process ", peer_.pid, ")")), hooks_(std::move(hooks)) {}
 
 PeerChannel::~PeerChannel() {
     close(std::chrono::milliseconds(0));
@@ -48,7 +48,7 @@ PeerChannel::watchFromLoop() {
                                              [this](std::uint32_t events) { onSocket(events); }));
     // Ends of processes are told by the pidfd: a child that inherited the socket may keep it open.
     NIXL_RETURN_IF_ERROR(
-        loop_.watchFromLoop(peer_.pidfd.get(), EPOLLIN, [this](std::uint32_t) { breakOff(); }));
+        loop_.watchFromLoop(peer_.pidfd.get(), EPOLLIN, [this](std::uint32_t) { breakOff(End::kPeer); }));
     heartbeat_.addFromLoop(this, [this] { beatFromLoop(); });
     return {};
 }
@@ -68,15 +68,16 @@ PeerChannel::gone() const {
 void
 PeerChannel::onSocket(std::uint32_t events) {
     if ((events & ~static_cast<std::uint32_t>(EPOLLIN | EPOLLOUT)) != 0) {
-        breakOff();
+        breakOff(End::kPeer);
         return;
     }
     if ((events & EPOLLIN) != 0) {
         const Status status = readFrames();
         if (!status.ok()) {
-            if (status.code() != NIXL_ERR_REMOTE_DISCONNECT)
+            const bool closed = status.code() == NIXL_ERR_REMOTE_DISCONNECT;
+            if (!closed)
                 NIXL_LOG(kWarn, "LOCAL: the connection to ", description_, " is closed: ", status.message());
-            breakOff();
+            breakOff(closed ? End::kPeer : End::kBadBytes);
             return;
         }
     }
@@ -134,11 +135,7 @@ PeerChannel::askFor(std::uint64_t id, std::chrono::milliseconds patience) {
     if (!memory_.begin(id, PeerMemory::Clock::now() + patience))
         return {};
     const LockGuard lock(mutex_);
-    std::string rest;
-    NIXL_RETURN_IF_ERROR(sendNow(encodeAskMemory(id), {}, rest));
-    if (!rest.empty())
-        queue(std::move(rest), nullptr);
-    return {};
+    return submit(encodeAskMemory(id), {}, false, nullptr).status();
 }
 
 Result<std::shared_ptr<const PeerMapping>>
@@ -147,16 +144,18 @@ PeerChannel::mapping(std::uint64_t id, std::chrono::milliseconds patience) {
 }
 
 void
-PeerChannel::breakOff() {
+PeerChannel::breakOff(End end) {
     loop_.forgetFromLoop(peer_.socket.get());
     loop_.forgetFromLoop(peer_.pidfd.get());
     heartbeat_.removeFromLoop(this);
     std::deque<Outgoing> unsent;
     {
         const LockGuard lock(mutex_);
-        const bool fresh = !broken_.exchange(true, std::memory_order_acq_rel);
-        if (fresh && !closed_ && changed_)
-            changed_(PeerChange::kLost, concat(description_, whyGone()));
+        if (!broken_.exchange(true, std::memory_order_acq_rel)) {
+            tellUndelivered(end);
+            if (!closed_ && hooks_.changed)
+                hooks_.changed(PeerChange::kLost, concat(description_, whyGone()));
+        }
         unsent.swap(queue_);
         queuedBytes_ = 0;
     }
@@ -167,36 +166,61 @@ PeerChannel::breakOff() {
             message.sent(gone());
 }
 
+/// In the order in which they were sent, each once. A message whose transfer waits for it is not told: the
+/// end of the transfer says so.
+void
+PeerChannel::tellUndelivered(End end) {
+    if (!hooks_.undelivered)
+        return;
+    dropConfirmed();
+    const auto tell = [this](std::string frame, const std::string &why) {
+        hooks_.undelivered(frame.erase(0, kHeaderBytes), why);
+    };
+    const std::string lost = concat(description_, whyGone(), "; it had not taken the message in");
+    if (end != End::kClosed) {
+        const std::string unknown = concat("the connection to ", description_,
+                                           " was broken off; whether it takes the message in is not known");
+        for (std::string &frame : unconfirmed_.takeAll())
+            tell(std::move(frame), end == End::kPeer ? lost : unknown);
+    }
+    const std::string unsent =
+        concat("the connection to ", description_, " was ended before the message was sent");
+    for (Outgoing &outgoing : queue_)
+        if (outgoing.message && !outgoing.sent)
+            tell(std::move(outgoing.frame), end == End::kPeer ? lost : unsent);
+}
+
 void
 PeerChannel::setStalled(bool &cause, bool holds, const char *how) {
     const bool before = unread_ || silent_;
     cause = holds;
     const bool stalled = unread_ || silent_;
-    if (stalled == before || closed_ || broken_ || !changed_)
+    if (stalled == before || closed_ || broken_ || !hooks_.changed)
         return;
-    changed_(stalled ? PeerChange::kStalled : PeerChange::kResumed, concat(description_, how));
+    hooks_.changed(stalled ? PeerChange::kStalled : PeerChange::kResumed, concat(description_, how));
 }
 
 void
 PeerChannel::beatFromLoop() {
     if (!peer_.life.alive()) {
-        breakOff(); // another program runs in its process, and a child of it keeps the socket
+        breakOff(End::kPeer); // another program runs in its process, and a child of it keeps the socket
         return;
     }
     const LockGuard lock(mutex_);
+    dropConfirmed();
     if (closed_ || peer_.revision < 1)
         return;
     if (asked_) {
         // One ping at a time: a peer that does not read makes no queue of them.
         if (++beatsAsked_ == kSilentBeats)
-            setStalled(silent_, true, " does not answer: its process may be stopped");
+            setStalled(silent_, true,
+                       peer_.slot != kNoSlot && table().waitsForRoom(peer_.slot)
+                           ? " does not read its notifications"
+                           : " does not answer: its process may be stopped");
         return;
     }
-    std::string rest;
-    if (!sendNow(frameHeader(FrameType::kPing, 0), {}, rest).ok())
+    if (!submit(frameHeader(FrameType::kPing, 0), {}, false, nullptr).ok())
         return; // the socket or the pidfd tells
-    if (!rest.empty())
-        queue(std::move(rest), nullptr);
     asked_ = true;
     beatsAsked_ = 0;
 }
@@ -214,30 +238,43 @@ PeerChannel::fits(std::size_t bytes) const {
     return queue_.empty() || queuedBytes_ + bytes <= kQueueBytes;
 }
 
-Status
-PeerChannel::sendNow(std::string_view header, std::string_view payload, std::string &rest) {
+Result<bool>
+PeerChannel::submit(std::string header, std::string_view payload, bool message, Sent sent) {
     if (broken_ || closed_ || !peer_.life.alive())
         return gone();
     std::size_t done = 0;
     if (queue_.empty()) {
-        const IoResult result = sendSome(peer_.socket.get(), std::array{header, payload});
+        const IoResult result = sendSome(peer_.socket.get(), std::array{std::string_view(header), payload});
         if (result.state == IoState::kClosed)
             return gone();
         done = result.bytes;
     }
-    if (done < header.size())
-        rest.append(header.substr(done)).append(payload);
-    else
-        rest = payload.substr(done - header.size());
-    return {};
+    // What follows is done while the peer wakes up.
+    dropConfirmed();
+    std::string frame = std::move(header.append(payload));
+    if (done == frame.size()) {
+        if (message)
+            keep(std::move(frame));
+        return true;
+    }
+    queuedBytes_ += frame.size() - done;
+    queue_.push_back({std::move(frame), done, message, std::move(sent)});
+    if (queue_.size() == 1)
+        loop_.post([this] { flushFromLoop(); });
+    return false;
+}
+
+/// A peer that does not count confirms nothing, so that there would be no end of them.
+void
+PeerChannel::keep(std::string message) {
+    if (peer_.slot != kNoSlot && hooks_.undelivered)
+        unconfirmed_.add(std::move(message));
 }
 
 void
-PeerChannel::queue(std::string rest, Sent sent) {
-    queuedBytes_ += rest.size();
-    queue_.push_back({std::move(rest), 0, std::move(sent)});
-    if (queue_.size() == 1)
-        loop_.post([this] { flushFromLoop(); });
+PeerChannel::dropConfirmed() {
+    if (peer_.slot != kNoSlot)
+        unconfirmed_.confirm(table().takenIn(peer_.slot));
 }
 
 Status
@@ -250,11 +287,7 @@ PeerChannel::send(std::string_view message, std::chrono::milliseconds patience) 
         return Status::error(NIXL_ERR_NOT_ALLOWED, description_,
                              " does not read its notifications: ", queuedBytes_, " bytes wait");
     }
-    std::string rest;
-    NIXL_RETURN_IF_ERROR(sendNow(frameHeader(FrameType::kNotification, message.size()), message, rest));
-    if (!rest.empty())
-        queue(std::move(rest), nullptr);
-    return {};
+    return submit(frameHeader(FrameType::kNotification, message.size()), message, true, nullptr).status();
 }
 
 void
@@ -263,15 +296,11 @@ PeerChannel::sendThen(std::string_view message, Sent sent) {
     {
         const LockGuard lock(mutex_);
         const bool room = fits(message.size());
-        std::string rest;
-        result = sendNow(frameHeader(FrameType::kNotification, message.size()), message, rest);
-        if (result.ok() && !rest.empty()) {
-            if (!room) {
-                queue(std::move(rest), std::move(sent));
-                return;
-            }
-            queue(std::move(rest), nullptr);
-        }
+        const auto all = submit(frameHeader(FrameType::kNotification, message.size()), message, true,
+                                room ? nullptr : sent);
+        if (all.ok() && !all.value() && !room)
+            return;
+        result = all.status();
     }
     sent(result);
 }
@@ -283,7 +312,7 @@ PeerChannel::sendQueued(std::vector<Sent> &sent) {
     std::array<std::string_view, kSendParts> parts;
     const std::size_t count = std::min(queue_.size(), parts.size());
     for (std::size_t i = 0; i < count; ++i)
-        parts[i] = std::string_view(queue_[i].bytes).substr(queue_[i].done);
+        parts[i] = std::string_view(queue_[i].frame).substr(queue_[i].done);
     if (count == 0)
         return false;
     const IoResult result = sendSome(peer_.socket.get(), std::span(parts.data(), count));
@@ -292,13 +321,15 @@ PeerChannel::sendQueued(std::vector<Sent> &sent) {
     queuedBytes_ -= result.bytes;
     for (std::size_t left = result.bytes; left > 0;) {
         Outgoing &front = queue_.front();
-        const std::size_t step = std::min(left, front.bytes.size() - front.done);
+        const std::size_t step = std::min(left, front.frame.size() - front.done);
         front.done += step;
         left -= step;
-        if (front.done < front.bytes.size())
+        if (front.done < front.frame.size())
             break;
         if (front.sent)
             sent.push_back(std::move(front.sent));
+        if (front.message)
+            keep(std::move(front.frame));
         queue_.pop_front();
     }
     return true;
@@ -329,7 +360,7 @@ PeerChannel::close(std::chrono::milliseconds patience) {
         room_.waitFor(mutex_, patience, [this]() NIXL_REQUIRES(mutex_) { return broken_ || queue_.empty(); });
         closed_ = true;
     }
-    loop_.call([this] { breakOff(); });
+    loop_.call([this] { breakOff(End::kClosed); });
     shutdown(peer_.socket.get(), SHUT_RDWR);
 }
 

@@ -15,6 +15,7 @@
 #include "engines/local/heartbeat.h"
 #include "engines/local/peer_memory.h"
 #include "engines/local/settings.h"
+#include "engines/local/unconfirmed.h"
 #include "util/event_loop.h"
 #include "util/mutex.h"
 #include "util/status.h"
@@ -29,13 +30,18 @@ public:
     /// within the call that took it; no lock of the channel is held.
     using Sent = std::function<void(Status)>;
 
-    /// What becomes of the peer. Called from any thread, with the lock of the channel held, so that it is
-    /// told in its order; not after close().
-    using Changed = std::function<void(PeerChange change, const std::string &why)>;
+    /// Called from any thread, with the lock of the channel held, so that things are told in their order;
+    /// not after close() has returned. May be empty.
+    struct Hooks {
+        /// What becomes of the peer. Not while close() is under way.
+        std::function<void(PeerChange change, const std::string &why)> changed;
+        /// A message that was taken and that the peer has not taken in, or of which that is not known. Those
+        /// of a peer that is lost are told before its loss.
+        std::function<void(std::string message, const std::string &why)> undelivered;
+    };
 
-    /// `changed` may be empty.
     static Result<std::shared_ptr<PeerChannel>> create(EventLoop &loop, Heartbeat &heartbeat,
-                                                       Acquaintance peer, std::string agent, Changed changed);
+                                                       Acquaintance peer, std::string agent, Hooks hooks);
 
     ~PeerChannel();
 
@@ -69,12 +75,13 @@ public:
     /// The error for everything that is wanted of a peer that is not alive. NIXL_ERR_REMOTE_DISCONNECT.
     Status gone() const;
 
-    /// Sends a message after those before it. Waits, at most `patience`, while too much waits to be sent.
-    /// NIXL_ERR_NOT_ALLOWED: the peer did not read in that time.
+    /// Sends a message after those before it; it is told as undelivered if the peer does not take it in.
+    /// Waits, at most `patience`, while too much waits to be sent. NIXL_ERR_NOT_ALLOWED: the peer did not
+    /// read in that time.
     Status send(std::string_view message, std::chrono::milliseconds patience);
 
     /// Sends a message after those before it, without waiting. "On its way" is in the socket, or in our queue
-    /// while that is short.
+    /// while that is short; from then on as with send().
     void sendThen(std::string_view message, Sent sent);
 
     /// Asks the peer for memory that its table names, unless that was done. The peer has `patience` to
@@ -85,18 +92,27 @@ public:
     /// `patience`. An error says why it is not mapped.
     Result<std::shared_ptr<const PeerMapping>> mapping(std::uint64_t id, std::chrono::milliseconds patience);
 
-    /// Ends the connection; messages on their way get `patience` to leave. The peer then knows that we copy
-    /// no more. REQUIRES: no copy is under way or follows.
+    /// Ends the connection; messages on their way get `patience` to leave, and those that do not are told as
+    /// undelivered. The peer still reads what is in the socket, and then knows that we copy no more.
+    /// REQUIRES: no copy is under way or follows.
     void close(std::chrono::milliseconds patience);
 
 private:
     struct Outgoing {
-        std::string bytes;
-        std::size_t done = 0;
-        Sent sent;
+        std::string frame;
+        std::size_t done = 0; ///< bytes that are in the socket
+        bool message = false;
+        Sent sent; ///< of a transfer that is not done before
     };
 
-    PeerChannel(EventLoop &loop, Heartbeat &heartbeat, Acquaintance peer, std::string agent, Changed changed);
+    /// What ended a connection.
+    enum class End {
+        kPeer,     ///< it ended, or closed: it takes in no more
+        kBadBytes, ///< this side, because of what it read: the peer still reads what is in the socket
+        kClosed,   ///< close()
+    };
+
+    PeerChannel(EventLoop &loop, Heartbeat &heartbeat, Acquaintance peer, std::string agent, Hooks hooks);
 
     Status watchFromLoop();
     void onSocket(std::uint32_t events);
@@ -104,29 +120,33 @@ private:
     bool sendQueued(std::vector<Sent> &sent) NIXL_REQUIRES(mutex_);
     Status readFrames();
     Status handle(const Frame &frame);
-    void breakOff();
+    void breakOff(End end);
+    void tellUndelivered(End end) NIXL_REQUIRES(mutex_);
     const char *whyGone() const;
     void beatFromLoop();
     void heardFromPeer();
     /// The peer is stalled while one of the causes holds: `unread_`, `silent_`.
     void setStalled(bool &cause, bool holds, const char *how) NIXL_REQUIRES(mutex_);
-    /// Sends what fits now; `rest` is what does not. NIXL_ERR_REMOTE_DISCONNECT: the channel is at its end.
-    Status sendNow(std::string_view header, std::string_view payload, std::string &rest)
+    /// Sends a frame, or what fits now, and queues the rest. True: all of it is in the socket, and `sent` is
+    /// not called. NIXL_ERR_REMOTE_DISCONNECT: the channel is at its end.
+    Result<bool> submit(std::string header, std::string_view payload, bool message, Sent sent)
         NIXL_REQUIRES(mutex_);
-    void queue(std::string rest, Sent sent) NIXL_REQUIRES(mutex_);
+    void keep(std::string message) NIXL_REQUIRES(mutex_);
+    void dropConfirmed() NIXL_REQUIRES(mutex_);
     bool fits(std::size_t bytes) const NIXL_REQUIRES(mutex_);
 
     EventLoop &loop_;
     Heartbeat &heartbeat_;
     const Acquaintance peer_;
     const std::string description_;
-    const Changed changed_;
+    const Hooks hooks_;
     std::atomic<bool> broken_{false};
     PeerMemory memory_;
     FrameReader reader_; // of the loop
 
     Mutex mutex_;
-    ConditionVariable room_; // the queue became shorter, or the channel broke
+    ConditionVariable room_;                          // the queue became shorter, or the channel broke
+    Unconfirmed unconfirmed_ NIXL_GUARDED_BY(mutex_); // as frames
     std::deque<Outgoing> queue_ NIXL_GUARDED_BY(mutex_);
     std::size_t queuedBytes_ NIXL_GUARDED_BY(mutex_) = 0;
     bool closed_ NIXL_GUARDED_BY(mutex_) = false;

@@ -182,7 +182,7 @@ encodeWelcome(const Welcome &welcome) {
     Writer writer;
     writer.add(welcome.incarnation).add(welcome.challengeAddress).addText(welcome.agent);
     if (welcome.revision > 0)
-        writer.add(welcome.revision);
+        writer.add(welcome.revision).add(welcome.slot);
     return frame(FrameType::kWelcome, writer.take());
 }
 
@@ -191,8 +191,10 @@ decodeWelcome(std::string_view payload) {
     Welcome welcome;
     Reader reader(payload);
     reader.get(welcome.incarnation).get(welcome.challengeAddress).getText(welcome.agent);
-    if (!reader.complete() && !reader.get(welcome.revision).complete())
+    if (!reader.complete() && !reader.get(welcome.revision).get(welcome.slot).complete())
         return Status::error(NIXL_ERR_MISMATCH, "malformed welcome of ", payload.size(), " bytes");
+    if (welcome.slot != kNoSlot && welcome.slot >= TableLayout::kSlots)
+        return Status::error(NIXL_ERR_MISMATCH, "a welcome with slot ", welcome.slot);
     return welcome;
 }
 

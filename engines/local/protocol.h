@@ -29,7 +29,7 @@ struct HostHints {
 
 /// What an engine understands beside the first eight frames; it grows, and 0 means those only. Both sides
 /// keep to the lower one.
-inline constexpr std::uint32_t kRevision = 1; ///< heartbeats
+inline constexpr std::uint32_t kRevision = 1; ///< heartbeats, counted messages
 
 struct ConnectionInfo {
     Incarnation incarnation{};
@@ -81,11 +81,15 @@ struct Hello {
     std::uint32_t revision = 0; ///< not sent if it is 0
 };
 
+inline constexpr std::uint32_t kNoSlot = UINT32_MAX;
+
 struct Welcome {
     Incarnation incarnation{};
     std::uint64_t challengeAddress = 0;
     std::string agent;
-    std::uint32_t revision = 0; ///< not sent if it is 0, as to initiators that did not send theirs
+    /// Neither is sent if the first is 0, as to initiators that did not send theirs.
+    std::uint32_t revision = 0;
+    std::uint32_t slot = kNoSlot; ///< of this connection in the region table
 };
 
 /// Memory that a target lends.

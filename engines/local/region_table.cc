@@ -21,7 +21,7 @@ RegionTable::add(MemoryRange memory) {
         if (!free_.empty()) {
             key.slot = free_.back();
             free_.pop_back();
-        } else if (used_ < TableLayout::kSlots) {
+        } else if (used_ + connections_ < TableLayout::kSlots) {
             key.slot = used_++;
         } else {
             return Status::error(NIXL_ERR_BACKEND, TableLayout::kSlots,
@@ -46,6 +46,29 @@ void
 RegionTable::recycle(RegionKey key) {
     const LockGuard lock(mutex_);
     free_.push_back(key.slot);
+}
+
+std::optional<std::uint32_t>
+RegionTable::addConnection() {
+    const LockGuard lock(mutex_);
+    std::uint32_t slot;
+    if (!freeConnections_.empty()) {
+        slot = freeConnections_.back();
+        freeConnections_.pop_back();
+    } else if (used_ + connections_ < TableLayout::kSlots) {
+        slot = TableLayout::kSlots - ++connections_;
+    } else {
+        return std::nullopt;
+    }
+    layout().slots[slot].address.store(0, std::memory_order_relaxed);
+    layout().slots[slot].length.store(0, std::memory_order_relaxed);
+    return slot;
+}
+
+void
+RegionTable::removeConnection(std::uint32_t slot) {
+    const LockGuard lock(mutex_);
+    freeConnections_.push_back(slot);
 }
 
 void

@@ -26,6 +26,10 @@ struct TableLayout {
 
     /// The others are written before the key, and stay while somebody holds a mark that was set
     /// before the key was seen.
+    ///
+    /// A slot without a key may belong to a connection of a peer instead: `address` counts the messages that
+    /// were taken in over it, and `length` is 1 while the inbox has no room for the next. It stays that
+    /// connection's until the peer has closed it, and what it says stays for longer than the process lives.
     struct Slot {
         std::atomic<std::uint64_t> key; ///< 0: no registration
         std::atomic<std::uint64_t> address;
@@ -74,6 +78,18 @@ public:
                            slot.sealed.load(std::memory_order_relaxed)};
     }
 
+    /// Messages taken in over the connection that has this slot.
+    std::uint64_t
+    takenIn(std::uint32_t slot) const {
+        return layout_->slots[slot].address.load(std::memory_order_acquire);
+    }
+
+    /// Whether that connection waits for room in the inbox.
+    bool
+    waitsForRoom(std::uint32_t slot) const {
+        return layout_->slots[slot].length.load(std::memory_order_relaxed) != 0;
+    }
+
 private:
     const TableLayout *layout_;
 };
@@ -93,6 +109,22 @@ public:
 
     /// Lets the slot be used again, once nobody works with the closed registration.
     void recycle(RegionKey key);
+
+    /// A slot for a connection, with nothing counted; nullopt: the table is full.
+    std::optional<std::uint32_t> addConnection();
+    void removeConnection(std::uint32_t slot);
+
+    /// A message was taken in over the connection. One thread at a time.
+    void
+    countMessage(std::uint32_t slot) {
+        auto &count = layout().slots[slot].address;
+        count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
+
+    void
+    setWaitsForRoom(std::uint32_t slot, bool waits) {
+        layout().slots[slot].length.store(waits ? 1 : 0, std::memory_order_relaxed);
+    }
 
     /// Makes all registrations invalid, and the table itself.
     void closeAll();
@@ -119,6 +151,9 @@ private:
     Mutex mutex_;
     std::uint32_t used_ NIXL_GUARDED_BY(mutex_) = 0; // slots from here on were never used
     std::vector<std::uint32_t> free_ NIXL_GUARDED_BY(mutex_);
+    /// Connections have slots from the end, so that counting does not slow down who reads registrations.
+    std::uint32_t connections_ NIXL_GUARDED_BY(mutex_) = 0;
+    std::vector<std::uint32_t> freeConnections_ NIXL_GUARDED_BY(mutex_);
     RandomKeys keys_ NIXL_GUARDED_BY(mutex_){SIZE_MAX}; // a forked child registers nothing in this table
 };
 

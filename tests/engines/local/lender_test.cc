@@ -43,7 +43,7 @@ protected:
                                 Acquaintance{ScopedFd(ends[1]), getpid(), std::move(credentials.pidfd),
                                              std::move(table), std::move(life), SharedMarks::create().value(),
                                              std::make_unique<Challenge>()},
-                                "lender", nullptr)
+                                "lender", PeerChannel::Hooks{})
                 .value();
     }
 

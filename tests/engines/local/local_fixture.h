@@ -19,6 +19,7 @@
 #include "engines/local/entry.h"
 #include "memory/sealed_memory.h"
 #include "support/child_process.h"
+#include "util/mutex.h"
 #include "util/options.h"
 
 namespace nixl::local {
@@ -58,6 +59,10 @@ public:
         config.agentName = agent;
         config.options = std::make_shared<Options>(options);
         config.onActivity = std::move(onActivity);
+        config.onUndelivered = [this](const std::string &peer, std::string message, const std::string &why) {
+            const LockGuard lock(mutex_);
+            undelivered_.push_back({peer, std::move(message), why});
+        };
         auto made = makeLocalEngineFactory()->create(config);
         if (!made.ok())
             throw std::runtime_error(made.status().message());
@@ -156,12 +161,35 @@ public:
         return *remote_.back();
     }
 
+    /// A message that the engine said it could not deliver.
+    struct Undelivered {
+        std::string peer;
+        std::string message;
+        std::string why;
+    };
+
+    std::vector<Undelivered>
+    undelivered() {
+        const LockGuard lock(mutex_);
+        return undelivered_;
+    }
+
+    /// Drops a peer, as the core does when the program removes it.
+    void
+    forget(Remote &remote) {
+        remote.region.reset();
+        std::erase(peers_, remote.peer);
+        remote.peer.reset();
+    }
+
     Status
     pathTo(Remote &remote) {
         return engine_->path(NIXL_WRITE, DRAM_SEG, DRAM_SEG, remote.peer.get()).status();
     }
 
 private:
+    Mutex mutex_;
+    std::vector<Undelivered> undelivered_ NIXL_GUARDED_BY(mutex_);
     std::unique_ptr<Engine> engine_;
     std::shared_ptr<const SealedMemory> sealed_;
     char *memory_ = nullptr;

@@ -14,7 +14,7 @@ class PeerChangeTest : public ::testing::Test {
 protected:
     void
     SetUp() override {
-        target_ = std::make_unique<TargetProcess>(4096);
+        target_ = std::make_unique<TargetProcess>(4096, theirs());
         Options options;
         options.localConnectTimeout = 300ms;
         EngineConfig config;
@@ -30,6 +30,11 @@ protected:
         peer_ = engine_->loadPeer("target", std::string_view(target_->card()).substr(8 + 16)).value();
         ASSERT_TRUE(engine_->connect(*peer_).ok());
         process_ = concat("agent 'target' (process ", target_->child().pid(), ")");
+    }
+
+    virtual Options
+    theirs() const {
+        return {};
     }
 
     std::vector<std::string>
@@ -147,6 +152,26 @@ TEST_F(PeerChangeTest, APeerOfAnOlderReleaseGetsNoHeartbeats) {
     std::this_thread::sleep_for(4s);
     EXPECT_EQ(told(), Told{});
     target_->child().signal(SIGCONT);
+}
+
+class FullPeerTest : public PeerChangeTest {
+protected:
+    Options
+    theirs() const override {
+        Options options;
+        options.notifQueueBytes = 1; // one message
+        return options;
+    }
+};
+
+TEST_F(FullPeerTest, APeerWhoseProgramTakesNoMessagesIsStalledUntilItDoes) {
+    for (int i = 0; i < 2; ++i)
+        ASSERT_TRUE(engine_->notify(peer_.get(), "x").ok());
+    ASSERT_TRUE(eventually([&] { return !told().empty(); }, kStalledWithin));
+    EXPECT_EQ(told(), Told{"stalled: " + process_ + " does not read its notifications"});
+    target_->ask("n 2");
+    ASSERT_TRUE(tells(2));
+    EXPECT_EQ(told().back(), "resumed: " + process_ + " answers again");
 }
 
 TEST_F(PeerChangeTest, TheEndOfAnAgentInThisProcess) {
