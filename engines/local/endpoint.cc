@@ -4,6 +4,11 @@
 
 namespace nixl::local {
 
+Status
+Endpoint::ended() const {
+    return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "agent '", agent, "' has ended");
+}
+
 void
 Endpoint::signalActivity() {
     const LockGuard lock(mutex_);
@@ -48,6 +53,7 @@ Endpoint::end() {
         onPeerChange_ = nullptr;
         onUndelivered_ = nullptr;
     }
+    anteroom.close(ended());
     const LockGuard lock(watching_);
     ended_ = true;
     for (const auto &[who, told] : watchers_)

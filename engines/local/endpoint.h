@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "engine/inbox.h"
+#include "engines/local/anteroom.h"
 #include "engines/local/lent_memory.h"
 #include "engines/local/region_table.h"
 #include "util/mutex.h"
@@ -32,6 +33,10 @@ struct Endpoint {
     RegionTable table;
     LentMemory lent;
     Inbox inbox;
+    Anteroom anteroom{inbox};
+
+    /// The error for everything that is wanted of it once it has ended.
+    Status ended() const;
 
     /// Tells the core that something happened, unless the engine has ended.
     void signalActivity();

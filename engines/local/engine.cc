@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engines/local/delivery.h"
 #include "engines/local/identity.h"
 #include "engines/local/mapping_check.h"
 #include "engines/local/regions.h"
@@ -264,16 +265,20 @@ LocalEngine::notify(Peer *peer, std::string_view message) {
     if (!lane.ok())
         return lane.status();
     if (lane.value().channel)
-        return lane.value().channel->send(message, settings_.connectTimeout);
-    return deliverWithin(*endpoint_, *lane.value().endpoint, std::string(message));
+        return lane.value().channel->send(message, settings_.notifTimeout);
+    return deliverWithin(*endpoint_, *lane.value().endpoint, std::string(message), settings_.notifTimeout);
 }
 
 Status
 LocalEngine::takeNotifications(std::vector<Notification> &out) {
     NIXL_RETURN_IF_ERROR(checkUse(DRAM_SEG));
     process_->loop().drive();
-    if (endpoint_->inbox.take(out))
+    if (endpoint_->inbox.take(out)) {
+        // Other processes first: they bring in what they have at hand, and leave room behind it.
         listener_->resume();
+        if (endpoint_->anteroom.letIn())
+            endpoint_->signalActivity();
+    }
     return {};
 }
 

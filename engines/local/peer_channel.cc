@@ -135,7 +135,7 @@ PeerChannel::askFor(std::uint64_t id, std::chrono::milliseconds patience) {
     if (!memory_.begin(id, PeerMemory::Clock::now() + patience))
         return {};
     const LockGuard lock(mutex_);
-    return submit(encodeAskMemory(id), {}, false, nullptr).status();
+    return submit(encodeAskMemory(id), {}, false).status();
 }
 
 Result<std::shared_ptr<const PeerMapping>>
@@ -219,7 +219,7 @@ PeerChannel::beatFromLoop() {
                            : " does not answer: its process may be stopped");
         return;
     }
-    if (!submit(frameHeader(FrameType::kPing, 0), {}, false, nullptr).ok())
+    if (!submit(frameHeader(FrameType::kPing, 0), {}, false).ok())
         return; // the socket or the pidfd tells
     asked_ = true;
     beatsAsked_ = 0;
@@ -239,7 +239,7 @@ PeerChannel::fits(std::size_t bytes) const {
 }
 
 Result<bool>
-PeerChannel::submit(std::string header, std::string_view payload, bool message, Sent sent) {
+PeerChannel::submit(std::string header, std::string_view payload, bool message, Sent sent, const void *who) {
     if (broken_ || closed_ || !peer_.life.alive())
         return gone();
     std::size_t done = 0;
@@ -258,7 +258,7 @@ PeerChannel::submit(std::string header, std::string_view payload, bool message, 
         return true;
     }
     queuedBytes_ += frame.size() - done;
-    queue_.push_back({std::move(frame), done, message, std::move(sent)});
+    queue_.push_back({std::move(frame), done, message, std::move(sent), who});
     if (queue_.size() == 1)
         loop_.post([this] { flushFromLoop(); });
     return false;
@@ -287,22 +287,36 @@ PeerChannel::send(std::string_view message, std::chrono::milliseconds patience) 
         return Status::error(NIXL_ERR_NOT_ALLOWED, description_,
                              " does not read its notifications: ", queuedBytes_, " bytes wait");
     }
-    return submit(frameHeader(FrameType::kNotification, message.size()), message, true, nullptr).status();
+    return submit(frameHeader(FrameType::kNotification, message.size()), message, true).status();
 }
 
-void
-PeerChannel::sendThen(std::string_view message, Sent sent) {
-    Status result;
-    {
-        const LockGuard lock(mutex_);
-        const bool room = fits(message.size());
-        const auto all = submit(frameHeader(FrameType::kNotification, message.size()), message, true,
-                                room ? nullptr : sent);
-        if (all.ok() && !all.value() && !room)
-            return;
-        result = all.status();
+std::optional<Status>
+PeerChannel::sendThen(std::string_view message, const void *who, Sent sent) {
+    const LockGuard lock(mutex_);
+    const bool room = fits(message.size());
+    const auto all = submit(frameHeader(FrameType::kNotification, message.size()), message, true,
+                            room ? nullptr : std::move(sent), who);
+    if (all.ok() && !all.value() && !room)
+        return std::nullopt;
+    return all.status();
+}
+
+PeerChannel::Withdrawal
+PeerChannel::withdraw(const void *who) {
+    const LockGuard lock(mutex_);
+    const auto found = std::find_if(queue_.begin(), queue_.end(), [who](const Outgoing &outgoing) {
+        return outgoing.sent && outgoing.who == who;
+    });
+    if (found == queue_.end())
+        return Withdrawal::kNotWaiting;
+    if (found->done > 0) {
+        found->sent = nullptr;
+        return Withdrawal::kTooLate;
     }
-    sent(result);
+    queuedBytes_ -= found->frame.size();
+    queue_.erase(found);
+    room_.notifyAll();
+    return Withdrawal::kDone;
 }
 
 /// Sends the messages at the head of the queue, many with one call. False: the socket takes no more now, or

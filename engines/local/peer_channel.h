@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,8 @@ namespace nixl::local {
 /// engine has ended.
 class PeerChannel {
 public:
-    /// Called once: when the message is on its way, or with the error that prevents it. Runs on the loop or
-    /// within the call that took it; no lock of the channel is held.
+    /// Called once: when the message is on its way, or with the error that prevents it. Runs on the loop; no
+    /// lock of the channel is held.
     using Sent = std::function<void(Status)>;
 
     /// Called from any thread, with the lock of the channel held, so that things are told in their order;
@@ -80,9 +81,19 @@ public:
     /// read in that time.
     Status send(std::string_view message, std::chrono::milliseconds patience);
 
-    /// Sends a message after those before it, without waiting. "On its way" is in the socket, or in our queue
-    /// while that is short; from then on as with send().
-    void sendThen(std::string_view message, Sent sent);
+    /// Sends a message after those before it, without waiting: the outcome, or nullopt if the message has to
+    /// wait; `sent` is called then, and only then. "On its way" is in the socket, or in our queue while that
+    /// is short; from then on as with send(). `who` names the message for withdraw().
+    std::optional<Status> sendThen(std::string_view message, const void *who, Sent sent);
+
+    enum class Withdrawal {
+        kDone,       ///< nothing of it is sent, and `sent` is not called
+        kTooLate,    ///< a part of it is sent, so all of it is on its way; `sent` is not called
+        kNotWaiting, ///< `sent` was called, or is about to be
+    };
+
+    /// Takes back a message that has to wait.
+    Withdrawal withdraw(const void *who);
 
     /// Asks the peer for memory that its table names, unless that was done. The peer has `patience` to
     /// answer.
@@ -103,6 +114,7 @@ private:
         std::size_t done = 0; ///< bytes that are in the socket
         bool message = false;
         Sent sent; ///< of a transfer that is not done before
+        const void *who = nullptr;
     };
 
     /// What ended a connection.
@@ -129,8 +141,8 @@ private:
     void setStalled(bool &cause, bool holds, const char *how) NIXL_REQUIRES(mutex_);
     /// Sends a frame, or what fits now, and queues the rest. True: all of it is in the socket, and `sent` is
     /// not called. NIXL_ERR_REMOTE_DISCONNECT: the channel is at its end.
-    Result<bool> submit(std::string header, std::string_view payload, bool message, Sent sent)
-        NIXL_REQUIRES(mutex_);
+    Result<bool> submit(std::string header, std::string_view payload, bool message, Sent sent = {},
+                        const void *who = nullptr) NIXL_REQUIRES(mutex_);
     void keep(std::string message) NIXL_REQUIRES(mutex_);
     void dropConfirmed() NIXL_REQUIRES(mutex_);
     bool fits(std::size_t bytes) const NIXL_REQUIRES(mutex_);

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "engines/local/delivery.h"
 #include "engines/local/identity.h"
 #include "engines/local/marks.h"
 #include "engines/local/regions.h"
@@ -30,17 +31,6 @@ struct Transfer::Pieces {
     std::array<iovec, kBatchPieces> remote;
     std::size_t count = 0;
 };
-
-Status
-deliverWithin(const Endpoint &from, Endpoint &to, std::string message) {
-    if (!to.table.view().open())
-        return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "agent '", to.agent, "' has ended");
-    if (!to.inbox.push(from.agent, std::move(message)))
-        return Status::error(NIXL_ERR_NOT_ALLOWED, "agent '", to.agent,
-                             "' does not read its notifications: its queue is full");
-    to.signalActivity();
-    return {};
-}
 
 Transfer::Transfer(HostProcess &process, std::shared_ptr<Endpoint> self, const TransferSpec &spec,
                    BatchPlan plan, std::vector<std::weak_ptr<const PeerMapping>> mappings)
@@ -211,6 +201,7 @@ Transfer::batchEnded(const Status &status) {
             finish(outcome_.ok() ? Status(NIXL_ERR_CANCELED, "canceled") : outcome_);
         } else if (message_) {
             phase_ = Phase::kTelling;
+            waits_ = false;
             message = std::move(message_);
             message_.reset();
             lane = lane_;
@@ -228,11 +219,26 @@ Transfer::batchEnded(const Status &status) {
 
 void
 Transfer::tell(const Lane &lane, std::uint64_t run, std::string message) {
-    if (lane.channel)
-        lane.channel->sendThen(
-            message, [self = shared_from_this(), run](const Status &sent) { self->told(run, sent); });
-    else
-        told(run, deliverWithin(*self_, *lane.endpoint, std::move(message)));
+    const auto later = [self = shared_from_this(), run](const Status &sent) { self->told(run, sent); };
+    const std::optional<Status> sent =
+        lane.channel ? lane.channel->sendThen(message, this, later)
+                     : deliverThen(*self_, *lane.endpoint, std::move(message), this, later);
+    if (sent) {
+        told(run, *sent);
+        return;
+    }
+    {
+        const LockGuard lock(mutex_);
+        if (run != run_ || phase_ != Phase::kTelling)
+            return; // told meanwhile
+        waits_ = true;
+        if (!stop_)
+            return;
+        withdraw();
+        if (phase_ != Phase::kTerminal || posting_)
+            return;
+    }
+    self_->signalActivity();
 }
 
 void
@@ -241,12 +247,33 @@ Transfer::told(std::uint64_t run, const Status &status) {
     {
         const LockGuard lock(mutex_);
         if (run != run_ || phase_ != Phase::kTelling)
-            return; // canceled meanwhile
+            return; // canceled meanwhile, after this was on its way
         finish(status);
         quietly = posting_;
     }
     if (!quietly)
         self_->signalActivity();
+}
+
+/// Ends the run, unless told() is about to.
+void
+Transfer::withdraw() {
+    const Status canceled(NIXL_ERR_CANCELED, "canceled");
+    if (!lane_.channel) {
+        if (lane_.endpoint->anteroom.withdraw(this))
+            finish(canceled);
+        return;
+    }
+    switch (lane_.channel->withdraw(this)) {
+    case PeerChannel::Withdrawal::kDone:
+        finish(canceled);
+        break;
+    case PeerChannel::Withdrawal::kTooLate:
+        finish(Status());
+        break;
+    case PeerChannel::Withdrawal::kNotWaiting:
+        break;
+    }
 }
 
 void
@@ -295,8 +322,12 @@ Transfer::cancel(std::chrono::milliseconds patience) {
         return true;
     stop_ = true;
     othersAtWork_.store(true, std::memory_order_relaxed);
-    if (underWay_ == 0)
+    if (phase_ == Phase::kTelling) {
+        if (waits_)
+            withdraw();
+    } else if (underWay_ == 0) {
         finish(Status(NIXL_ERR_CANCELED, "canceled"));
+    }
     return ended_.waitFor(mutex_, patience,
                           [this]() NIXL_REQUIRES(mutex_) { return phase_ == Phase::kTerminal; });
 }

@@ -31,17 +31,15 @@ inline constexpr std::size_t kBatchPieces = 512;
 /// Most pieces of a batch that the kernel copies, where each costs a microsecond beside its bytes.
 inline constexpr std::size_t kKernelBatchPieces = 64;
 
-/// Hands a message to an engine of this process. NIXL_ERR_NOT_ALLOWED: its inbox is full;
-/// NIXL_ERR_REMOTE_DISCONNECT: it has ended.
-Status deliverWithin(const Endpoint &from, Endpoint &to, std::string message);
-
 /// The body of a request; held by the request and by whoever works on it. Thread-safe.
 ///
 ///   idle --start--> copying --last batch ends--> telling --message on its way--> done
 ///                      |                            |
+///                      |                            +--cancel: the message is taken back--> canceled
 ///                      +--error, cancel: the batches under way end--> failed, canceled
 ///
-/// Without a message, or after an error, "telling" is left out. Done, failed and canceled can be started
+/// Without a message, or after an error, "telling" is left out. A message of which a part is sent cannot be
+/// taken back, and a cancel comes too late. Done, failed and canceled can be started
 /// again.
 class Transfer : public CopyJob, public EngineWork, public std::enable_shared_from_this<Transfer> {
 public:
@@ -96,6 +94,7 @@ private:
     void batchEnded(const Status &status);
     void tell(const Lane &lane, std::uint64_t run, std::string message);
     void told(std::uint64_t run, const Status &status);
+    void withdraw() NIXL_REQUIRES(mutex_);
     void finish(Status outcome) NIXL_REQUIRES(mutex_);
 
     HostProcess &process_;
@@ -118,6 +117,7 @@ private:
     std::size_t next_ NIXL_GUARDED_BY(mutex_) = 0;
     std::size_t underWay_ NIXL_GUARDED_BY(mutex_) = 0;
     bool stop_ NIXL_GUARDED_BY(mutex_) = false;
+    bool waits_ NIXL_GUARDED_BY(mutex_) = false;   // while telling: the message has to wait
     bool posting_ NIXL_GUARDED_BY(mutex_) = false; // from start() to posted()
     Status outcome_ NIXL_GUARDED_BY(mutex_);
     /// From when no batch is left until the end; changes under the lock. So who asks again and again does not

@@ -128,7 +128,9 @@ TEST(Notifications, AFullQueueWithinOneProcess) {
     Options options;
     options.notifMaxBytes = 1000; // the queue takes 64 MiB all the same
     Node target("target", 4096, options);
-    Node node("initiator", 4096);
+    options = {};
+    options.notifTimeout = 50ms;
+    Node node("initiator", 4096, options);
     Node::Remote &remote = node.load("target", target.card());
     const std::string quarter(16 * kMiB, 'x');
     Status status;
@@ -229,7 +231,7 @@ TEST(Notifications, AboveTheLimitOfTheReceiver) {
 
 TEST(Notifications, AReceiverThatDoesNotReadIsBounded) {
     Options options;
-    options.localConnectTimeout = 100ms;
+    options.notifTimeout = 100ms;
     TargetProcess target(4096);
     Node node("initiator", 4096, options);
     Node::Remote &remote = node.load("target", target.card());
@@ -260,7 +262,7 @@ TEST(Notifications, AReceiverThatDoesNotReadIsBounded) {
 
 TEST(Notifications, ATransferWhoseMessageWaitsCanBeCanceled) {
     Options options;
-    options.localConnectTimeout = 50ms;
+    options.notifTimeout = 50ms;
     TargetProcess target(4096);
     Node node("initiator", 4096, options);
     Node::Remote &remote = node.load("target", target.card());
@@ -285,7 +287,7 @@ TEST(Notifications, AFullInboxStopsSendersUntilItIsRead) {
     const auto text = [](std::size_t i) { return std::string(8 * kMiB, static_cast<char>('a' + i % 26)); };
     ChildProcess sender([&](Line &line) {
         Options patient;
-        patient.localConnectTimeout = 20s;
+        patient.notifTimeout = 20s;
         const std::string card = line.receive();
         Node node("sender", 4096, patient);
         Node::Remote &remote = node.load("target", card);

@@ -17,6 +17,7 @@ protected:
         target_ = std::make_unique<TargetProcess>(4096, theirs());
         Options options;
         options.localConnectTimeout = 300ms;
+        options.notifTimeout = 300ms;
         EngineConfig config;
         config.agentName = "initiator";
         config.options = std::make_shared<Options>(options);

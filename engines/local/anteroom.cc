@@ -1,0 +1,61 @@
+#include "engines/local/anteroom.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace nixl::local {
+
+std::optional<Status>
+Anteroom::enter(const std::string &agent, std::string message, const void *who, Entered entered) {
+    const LockGuard lock(mutex_);
+    if (!closed_.ok())
+        return closed_;
+    if (waiting_.empty() && inbox_.push(agent, std::move(message)))
+        return Status();
+    waiting_.push_back({agent, std::move(message), who, std::move(entered)});
+    return std::nullopt;
+}
+
+std::optional<std::string>
+Anteroom::withdraw(const void *who) {
+    const LockGuard lock(mutex_);
+    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [who](const Waiting &waiting) { return waiting.who == who; });
+    if (found == waiting_.end())
+        return std::nullopt;
+    std::string message = std::move(found->message);
+    waiting_.erase(found);
+    return message;
+}
+
+/// A push that the inbox refuses makes its next reader call again, so nobody is forgotten here.
+bool
+Anteroom::letIn() {
+    std::vector<Entered> entered;
+    {
+        const LockGuard lock(mutex_);
+        while (!waiting_.empty() &&
+               inbox_.push(waiting_.front().agent, std::move(waiting_.front().message))) {
+            entered.push_back(std::move(waiting_.front().entered));
+            waiting_.pop_front();
+        }
+    }
+    for (const Entered &told : entered)
+        told(Status());
+    return !entered.empty();
+}
+
+void
+Anteroom::close(const Status &reason) {
+    std::deque<Waiting> all;
+    {
+        const LockGuard lock(mutex_);
+        closed_ = reason;
+        all.swap(waiting_);
+    }
+    for (const Waiting &waiting : all)
+        waiting.entered(reason);
+}
+
+} // namespace nixl::local
