@@ -282,6 +282,14 @@ LocalEngine::takeNotifications(std::vector<Notification> &out) {
     return {};
 }
 
+void
+LocalEngine::takeFailures(std::vector<FailedNotification> &out) {
+    if (guard_.inherited())
+        return;
+    process_->loop().drive();
+    endpoint_->inbox.takeFailures(out);
+}
+
 /// Its threads work without calls anyway.
 bool
 LocalEngine::watch() {

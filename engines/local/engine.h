@@ -50,6 +50,7 @@ public:
 
     Status notify(Peer *peer, std::string_view message) override;
     Status takeNotifications(std::vector<Notification> &out) override;
+    void takeFailures(std::vector<FailedNotification> &out) override;
     bool watch() override;
 
 private:

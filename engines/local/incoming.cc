@@ -135,6 +135,10 @@ Incoming::handle(Frame &frame) {
         if (state_ != State::kOpen || !frame.payload.empty())
             break;
         return answerPing();
+    case FrameType::kFailed:
+        if (state_ != State::kOpen)
+            break;
+        return takeFailure(frame);
     default:
         break;
     }
@@ -211,6 +215,17 @@ Incoming::lend(std::uint64_t id) {
     lent_.insert(id);
     const LentPiece piece{id, memory->address(), memory->mappedBytes(), memory->offset()};
     return say(encodeMemory(piece), std::move(memory));
+}
+
+Status
+Incoming::takeFailure(const Frame &frame) {
+    auto failed = decodeFailed(frame.payload);
+    if (!failed.ok())
+        return failed.status();
+    owner_.endpoint().inbox.pushFailure(
+        {accessor_->agent(), std::move(failed.value().message), std::move(failed.value().why)});
+    owner_.endpoint().signalActivity();
+    return {};
 }
 
 /// Answers that wait in our queue say as much as one more would, so that pings do not make it grow.

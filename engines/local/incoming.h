@@ -56,6 +56,7 @@ private:
     Status admit(const Hello &hello, PeerCredentials peer);
     void sendWelcome(std::uint64_t challengeAddress);
     bool deliver(Frame &frame);
+    Status takeFailure(const Frame &frame);
     void setPaused(bool paused);
     Status lend(std::uint64_t id);
     Status answerPing();

@@ -301,8 +301,17 @@ PeerChannel::sendThen(std::string_view message, const void *who, Sent sent) {
     return all.status();
 }
 
+void
+PeerChannel::sendFailure(std::string_view message, std::string_view why) {
+    if (peer_.revision < 1)
+        return;
+    const LockGuard lock(mutex_);
+    if (fits(message.size()))
+        (void)submit(encodeFailed(message, why), {}, false);
+}
+
 PeerChannel::Withdrawal
-PeerChannel::withdraw(const void *who) {
+PeerChannel::withdraw(const void *who, std::string_view why) {
     const LockGuard lock(mutex_);
     const auto found = std::find_if(queue_.begin(), queue_.end(), [who](const Outgoing &outgoing) {
         return outgoing.sent && outgoing.who == who;
@@ -313,8 +322,17 @@ PeerChannel::withdraw(const void *who) {
         found->sent = nullptr;
         return Withdrawal::kTooLate;
     }
-    queuedBytes_ -= found->frame.size();
-    queue_.erase(found);
+    // Its bytes count until it is decided, so that withdrawn messages do not make up an endless queue.
+    if (peer_.revision >= 1 && queuedBytes_ <= kQueueBytes) {
+        queuedBytes_ -= found->frame.size();
+        found->frame = encodeFailed(std::string_view(found->frame).substr(kHeaderBytes), why);
+        found->message = false;
+        found->sent = nullptr;
+        queuedBytes_ += found->frame.size();
+    } else {
+        queuedBytes_ -= found->frame.size();
+        queue_.erase(found);
+    }
     room_.notifyAll();
     return Withdrawal::kDone;
 }

@@ -86,14 +86,19 @@ public:
     /// is short; from then on as with send(). `who` names the message for withdraw().
     std::optional<Status> sendThen(std::string_view message, const void *who, Sent sent);
 
+    /// Tells the peer that a transfer failed whose message does not come, after the messages before it. Waits
+    /// for nothing; dropped if there is no room or the peer is gone.
+    void sendFailure(std::string_view message, std::string_view why);
+
     enum class Withdrawal {
         kDone,       ///< nothing of it is sent, and `sent` is not called
         kTooLate,    ///< a part of it is sent, so all of it is on its way; `sent` is not called
         kNotWaiting, ///< `sent` was called, or is about to be
     };
 
-    /// Takes back a message that has to wait.
-    Withdrawal withdraw(const void *who);
+    /// Takes back a message that has to wait; the peer is told in its place that the transfer failed, as with
+    /// sendFailure().
+    Withdrawal withdraw(const void *who, std::string_view why);
 
     /// Asks the peer for memory that its table names, unless that was done. The peer has `patience` to
     /// answer.

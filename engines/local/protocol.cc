@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace nixl::local {
 
@@ -68,6 +69,14 @@ public:
         text.assign(bytes_.substr(0, size));
         bytes_.remove_prefix(size);
         return *this;
+    }
+
+    /// Takes all that is left. False: something before it was missing.
+    bool
+    getRest(std::string &bytes) {
+        if (!failed_)
+            bytes.assign(std::exchange(bytes_, {}));
+        return !failed_;
     }
 
     /// Everything was there, and nothing else.
@@ -239,6 +248,23 @@ decodeMemory(std::string_view payload) {
     return piece;
 }
 
+std::string
+encodeFailed(std::string_view message, std::string_view why) {
+    std::string payload = Writer().addText(why.substr(0, kMaxReasonBytes)).take();
+    return frame(FrameType::kFailed, payload.append(message));
+}
+
+Result<FailedTransfer>
+decodeFailed(std::string_view payload) {
+    FailedTransfer failed;
+    Reader reader(payload);
+    reader.getText(failed.why);
+    if (!reader.getRest(failed.message) || failed.why.size() > kMaxReasonBytes)
+        return Status::error(NIXL_ERR_MISMATCH, "malformed word of a failed transfer, ", payload.size(),
+                             " bytes");
+    return failed;
+}
+
 IoState
 FrameReader::readOnce(int socket) {
     if (start_ > 0 && start_ >= buffer_.size() / 2) {
@@ -266,7 +292,8 @@ FrameReader::next(Frame &frame) {
     Reader(rest.substr(0, kHeaderBytes)).get(magic).get(version).get(frame.type).get(length);
     if (magic != kMagic || version != kVersion)
         return Status::error(NIXL_ERR_MISMATCH, "bytes that are no frame of version ", kVersion);
-    if (length > limit_)
+    const std::uint64_t beside = frame.type == FrameType::kFailed ? kMaxReasonBytes + 4 : 0;
+    if (length > limit_ + beside)
         return Status::error(NIXL_ERR_MISMATCH, "a frame of ", length, " bytes; at most ", limit_,
                              " are accepted");
     if (rest.size() - kHeaderBytes < length)

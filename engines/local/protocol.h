@@ -29,7 +29,7 @@ struct HostHints {
 
 /// What an engine understands beside the first eight frames; it grows, and 0 means those only. Both sides
 /// keep to the lower one.
-inline constexpr std::uint32_t kRevision = 1; ///< heartbeats, counted messages
+inline constexpr std::uint32_t kRevision = 1; ///< heartbeats, counted messages, failures
 
 struct ConnectionInfo {
     Incarnation incarnation{};
@@ -60,8 +60,9 @@ enum class FrameType : std::uint16_t {
     kMemory = 7,       ///< target: that memory, with its descriptor, or that there is none
     kMemoryEnded = 8,  ///< target: no registration lies in that memory any more
     // Since revision 1.
-    kPing = 9,  ///< initiator: does the process run?
-    kPong = 10, ///< target: it does
+    kPing = 9,    ///< initiator: does the process run?
+    kPong = 10,   ///< target: it does
+    kFailed = 11, ///< initiator: a transfer failed that would have brought a message
 };
 
 inline constexpr std::size_t kHeaderBytes = 16;
@@ -100,6 +101,15 @@ struct LentPiece {
     std::uint64_t offset = 0;  ///< in the file
 };
 
+/// A transfer that failed.
+struct FailedTransfer {
+    std::string why;
+    std::string message; ///< that does not come
+};
+
+/// Longest reason that is sent; what is beyond is cut off.
+inline constexpr std::size_t kMaxReasonBytes = 1024;
+
 /// Most memories that are lent over one connection at a time.
 inline constexpr std::size_t kMostLent = 1024;
 
@@ -112,6 +122,7 @@ std::string encodeRefuse(std::string_view reason);
 std::string encodeAskMemory(std::uint64_t id);
 std::string encodeMemory(const LentPiece &piece);
 std::string encodeMemoryEnded(std::uint64_t id);
+std::string encodeFailed(std::string_view message, std::string_view why);
 
 /// Payloads. NIXL_ERR_MISMATCH: malformed.
 Result<Hello> decodeHello(std::string_view payload);
@@ -119,6 +130,7 @@ Result<Welcome> decodeWelcome(std::string_view payload);
 /// Of kAskMemory and kMemoryEnded.
 Result<std::uint64_t> decodeMemoryId(std::string_view payload);
 Result<LentPiece> decodeMemory(std::string_view payload);
+Result<FailedTransfer> decodeFailed(std::string_view payload);
 
 struct Frame {
     FrameType type;
@@ -128,7 +140,7 @@ struct Frame {
 /// Cuts a stream into frames.
 class FrameReader {
 public:
-    /// Bytes of payload that a frame may have.
+    /// Bytes of payload that a frame may have; one that brings a reason beside a message, a little more.
     void
     setLimit(std::uint64_t limit) {
         limit_ = limit;

@@ -260,11 +260,12 @@ void
 Transfer::withdraw() {
     const Status canceled(NIXL_ERR_CANCELED, "canceled");
     if (!lane_.channel) {
-        if (lane_.endpoint->anteroom.withdraw(this))
+        message_ = lane_.endpoint->anteroom.withdraw(this);
+        if (message_)
             finish(canceled);
         return;
     }
-    switch (lane_.channel->withdraw(this)) {
+    switch (lane_.channel->withdraw(this, canceled.message())) {
     case PeerChannel::Withdrawal::kDone:
         finish(canceled);
         break;
@@ -276,8 +277,22 @@ Transfer::withdraw() {
     }
 }
 
+/// Under the lock, so that a later run's message does not overtake it.
+void
+Transfer::tellFailure(std::string message, const std::string &why) {
+    if (lane_.channel) {
+        lane_.channel->sendFailure(message, why);
+        return;
+    }
+    lane_.endpoint->inbox.pushFailure({self_->agent, std::move(message), why});
+    lane_.endpoint->signalActivity();
+}
+
 void
 Transfer::finish(Status outcome) {
+    if (!outcome.ok() && message_)
+        tellFailure(std::move(*message_), outcome.message());
+    message_.reset();
     phase_ = Phase::kTerminal;
     for (auto &mapping : mappings_)
         mapping.reset();

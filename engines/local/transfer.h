@@ -38,9 +38,9 @@ inline constexpr std::size_t kKernelBatchPieces = 64;
 ///                      |                            +--cancel: the message is taken back--> canceled
 ///                      +--error, cancel: the batches under way end--> failed, canceled
 ///
-/// Without a message, or after an error, "telling" is left out. A message of which a part is sent cannot be
-/// taken back, and a cancel comes too late. Done, failed and canceled can be started
-/// again.
+/// Without a message, or after an error, "telling" is left out; the peer hears of the error instead. A
+/// message of which a part is sent cannot be taken back, and a cancel comes too late. Done, failed and
+/// canceled can be started again.
 class Transfer : public CopyJob, public EngineWork, public std::enable_shared_from_this<Transfer> {
 public:
     /// Where the remote regions are mapped here; empty: they are not, or in this process anyway.
@@ -96,6 +96,7 @@ private:
     void told(std::uint64_t run, const Status &status);
     void withdraw() NIXL_REQUIRES(mutex_);
     void finish(Status outcome) NIXL_REQUIRES(mutex_);
+    void tellFailure(std::string message, const std::string &why) NIXL_REQUIRES(mutex_);
 
     HostProcess &process_;
     const std::shared_ptr<Endpoint> self_;
@@ -113,7 +114,7 @@ private:
     Lane lane_ NIXL_GUARDED_BY(mutex_);
     std::vector<std::shared_ptr<const PeerMapping>> mappings_ NIXL_GUARDED_BY(mutex_);
     bool mapped_ NIXL_GUARDED_BY(mutex_) = false;
-    std::optional<std::string> message_ NIXL_GUARDED_BY(mutex_);
+    std::optional<std::string> message_ NIXL_GUARDED_BY(mutex_); // until telling, or the failure
     std::size_t next_ NIXL_GUARDED_BY(mutex_) = 0;
     std::size_t underWay_ NIXL_GUARDED_BY(mutex_) = 0;
     bool stop_ NIXL_GUARDED_BY(mutex_) = false;

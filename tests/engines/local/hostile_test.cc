@@ -177,9 +177,9 @@ TEST_F(HostileTest, HugeLengths) {
 }
 
 TEST_F(HostileTest, FramesOutOfTurn) {
-    for (const FrameType type :
-         {FrameType::kWelcome, FrameType::kReady, FrameType::kNotification, FrameType::kRefuse,
-          FrameType::kPing, FrameType::kPong, static_cast<FrameType>(0), static_cast<FrameType>(999)}) {
+    for (const FrameType type : {FrameType::kWelcome, FrameType::kReady, FrameType::kNotification,
+                                 FrameType::kRefuse, FrameType::kPing, FrameType::kPong, FrameType::kFailed,
+                                 static_cast<FrameType>(0), static_cast<FrameType>(999)}) {
         const ScopedFd socket = dial();
         send(socket, frameHeader(type, 0));
         EXPECT_NE(readToEnd(socket).find("is not expected now"), std::string::npos);
@@ -361,6 +361,59 @@ TEST_F(HostileTest, AStormOfPingsWithoutReadingTheAnswers) {
     send(socket, frameHeader(FrameType::kPing, 1) + "x");
     readToEnd(socket);
     expectAlive();
+}
+
+TEST_F(HostileTest, WordOfFailedTransfers) {
+    std::vector<FailedNotification> got;
+    {
+        const ScopedFd socket = befriend();
+        send(socket, encodeFailed("message", "why") + encodeFailed("", std::string(5000, 'w')));
+        EXPECT_TRUE(eventually([&] {
+            target_.engine().takeFailures(got);
+            return got.size() == 2;
+        }));
+        EXPECT_EQ(got[0].agent, "hostile");
+        EXPECT_EQ(got[0].message, "message");
+        EXPECT_EQ(got[0].why, "why");
+        EXPECT_EQ(got[1].why, std::string(1024, 'w'));
+    }
+    const std::uint32_t lengths[] = {1, 1025, 40'000, UINT32_MAX};
+    for (const std::uint32_t length : lengths) {
+        const ScopedFd socket = befriend();
+        std::string payload(reinterpret_cast<const char *>(&length), sizeof length);
+        payload.append(length == 1025 || length == 40'000 ? length : 0, 'w');
+        send(socket, frameHeader(FrameType::kFailed, payload.size()) + payload);
+        readToEnd(socket);
+    }
+    for (const std::size_t size : {0U, 3U}) {
+        const ScopedFd socket = befriend();
+        send(socket, frameHeader(FrameType::kFailed, size) + std::string(size, '\0'));
+        readToEnd(socket);
+    }
+    EXPECT_EQ(log_.count("malformed word of a failed transfer"), 6U);
+    expectAlive();
+}
+
+TEST_F(HostileTest, AStormOfFailuresThatNobodyTakes) {
+    Options options;
+    options.notifQueueBytes = 10'000;
+    Node target("patient", 4096, options);
+    info_ = decodeConnectionInfo(target.engine().connectionInfo().value()).value();
+    {
+        const ScopedFd socket = befriend();
+        std::string words;
+        for (int i = 0; i < 10'000; ++i)
+            words += encodeFailed(concat(i), "why");
+        for (std::size_t done = 0; done < words.size();)
+            done += sendSome(socket.get(), std::array{std::string_view(words).substr(done)}).bytes;
+    }
+    expectAlive(target); // behind them, so that all of them are there
+    std::vector<FailedNotification> got;
+    EXPECT_TRUE(eventually([&] {
+        target.engine().takeFailures(got);
+        return !got.empty() && got.back().message == "9999";
+    }));
+    EXPECT_LT(got.size(), 10'000U);
 }
 
 TEST_F(HostileTest, AMarkThatStaysIsNamedAndBounded) {

@@ -19,6 +19,19 @@ waitForMessages(Node &node, std::size_t count) {
     return answer;
 }
 
+std::string
+waitForFailures(Node &node, std::size_t count) {
+    std::vector<FailedNotification> got;
+    const bool enough = eventually([&] {
+        node.engine().takeFailures(got);
+        return got.size() >= count;
+    });
+    std::string answer = enough ? "" : "timeout\n";
+    for (const FailedNotification &failed : got)
+        answer += concat(failed.agent, "|", failed.message, "|", failed.why, "\n");
+    return answer;
+}
+
 } // namespace
 
 void
@@ -40,6 +53,8 @@ serveTarget(Line &line, Node &node) {
             mprotect(node.memory() + offset, length, PROT_READ);
         else if (what == 'n')
             answer = waitForMessages(node, offset);
+        else if (what == 'e')
+            answer = waitForFailures(node, offset);
         else if (what == 'd') {
             const Status status = node.leave();
             answer = concat(static_cast<int>(status.code()), " ", status.message());

@@ -287,6 +287,7 @@ fillPattern(char *memory, std::size_t bytes, std::uint32_t seed) {
 ///   d                deregisters; answers the code and the message
 ///   r                registers anew; answers the card
 ///   n COUNT          waits for so many notifications; answers them, each as "agent\nlength\nmessage"
+///   e COUNT          waits for word of so many failed transfers; answers it, each as "agent|message|why\n"
 ///   x                executes sleep
 ///   q                ends
 void serveTarget(Line &line, Node &node);
