@@ -53,7 +53,7 @@ def serve(pipe, name, backend, seed, block):
         elif what == "write":  # all of the memory to the address, until it has ended
             peer, addr = arguments
             local = agent.get_xfer_descs(memory.descs(), "DRAM")
-            remote = agent.get_xfer_descs([(addr + i * BLOCK, BLOCK, 0) for i in range(COUNT)], "DRAM")
+            remote = agent.get_xfer_descs([(addr + i * block, block, 0) for i in range(COUNT)], "DRAM")
             handle = agent.initialize_xfer("WRITE", local, remote, peer)
             agent.transfer(handle)
             finish(agent, handle)
