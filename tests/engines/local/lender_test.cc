@@ -1,16 +1,11 @@
 // A target that lends what it should not, seen from the initiator: nothing of it is mapped.
-#include "local_fixture.h"
+#include "channel_fixture.h"
 
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
 
-#include "engines/local/host_process.h"
-#include "engines/local/peer_channel.h"
 #include "engines/local/peer_memory.h"
-#include "util/event_loop.h"
-#include "util/socket.h"
 
 namespace nixl::local {
 
@@ -26,40 +21,8 @@ memfd(int seals, std::size_t bytes = kPage) {
     return fd;
 }
 
-/// A channel whose other end the test speaks for.
-class LenderTest : public ::testing::Test {
+class LenderTest : public ChannelFixture {
 protected:
-    void
-    SetUp() override {
-        process_ = HostProcess::get().value();
-        int ends[2];
-        ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-        far_ = ScopedFd(ends[0]);
-        auto credentials = peerCredentials(ends[1]).value();
-        auto table = PeerTable::map(table_.fd()).value();
-        auto life = LifeView::map(process_->life().fd()).value();
-        channel_ =
-            PeerChannel::create(process_->loop(), process_->heartbeat(),
-                                Acquaintance{ScopedFd(ends[1]), getpid(), std::move(credentials.pidfd),
-                                             std::move(table), std::move(life), SharedMarks::create().value(),
-                                             std::make_unique<Challenge>()},
-                                "lender", PeerChannel::Hooks{})
-                .value();
-    }
-
-    void
-    TearDown() override {
-        if (channel_)
-            channel_->close(0ms);
-        channel_.reset();
-        process_.reset();
-    }
-
-    void
-    say(std::string_view bytes, const std::vector<int> &fds = {}) {
-        EXPECT_EQ(sendSome(far_.get(), std::array{bytes}, fds).bytes, bytes.size());
-    }
-
     /// What becomes of an answer to a question; "" if it is mapped.
     std::string
     outcome(const LentPiece &piece, const std::vector<int> &fds) {
@@ -68,11 +31,6 @@ protected:
         const auto mapping = channel_->mapping(piece.id, 20s);
         return mapping.ok() ? "" : mapping.status().message();
     }
-
-    std::shared_ptr<HostProcess> process_;
-    RegionTable table_ = RegionTable::create().value();
-    ScopedFd far_;
-    std::shared_ptr<PeerChannel> channel_;
 };
 
 TEST_F(LenderTest, OnlyWhatCannotShrinkIsMapped) {
