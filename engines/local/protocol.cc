@@ -181,7 +181,8 @@ decodeHello(std::string_view payload) {
     Reader reader(payload);
     reader.get(hello.target).get(hello.incarnation).get(hello.challenge).get(hello.token);
     reader.get(hello.tokenAddress).getText(hello.agent);
-    if (!reader.complete() && !reader.get(hello.revision).complete())
+    const bool old = reader.complete();
+    if (!old && (!reader.get(hello.revision).complete() || hello.revision == 0))
         return Status::error(NIXL_ERR_MISMATCH, "malformed hello of ", payload.size(), " bytes");
     return hello;
 }
@@ -200,7 +201,8 @@ decodeWelcome(std::string_view payload) {
     Welcome welcome;
     Reader reader(payload);
     reader.get(welcome.incarnation).get(welcome.challengeAddress).getText(welcome.agent);
-    if (!reader.complete() && !reader.get(welcome.revision).get(welcome.slot).complete())
+    const bool old = reader.complete();
+    if (!old && (!reader.get(welcome.revision).get(welcome.slot).complete() || welcome.revision == 0))
         return Status::error(NIXL_ERR_MISMATCH, "malformed welcome of ", payload.size(), " bytes");
     if (welcome.slot != kNoSlot && welcome.slot >= TableLayout::kSlots)
         return Status::error(NIXL_ERR_MISMATCH, "a welcome with slot ", welcome.slot);

@@ -17,9 +17,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 mkdir -p "${2:-$root/build-fuzz}"
 build=$(cd "${2:-$root/build-fuzz}" && pwd)
-targets=(serdes metadata_blob pickle elf ucx_address ucx_key ucx_blocks ucx_link)
+targets=(serdes metadata_blob pickle elf ucx_address ucx_key ucx_blocks ucx_link local_frames)
 parsers=(src/wire/{container,serdes,desc_list,metadata_blob,pickle_reader}
-    engines/ucx/{address_check,block_message,elf_file,packed_bytes,rkey_check})
+    engines/local/protocol
+    engines/ucx/{address_check,block_message,elf_file,link_message,packed_bytes,rkey_check})
 
 tool() { # tool NAME: the newest version of an LLVM tool on this machine that fits the compiler
     local version

@@ -10,6 +10,9 @@ void serdes(std::string_view bytes);
 void metadataBlob(std::string_view bytes);
 void pickle(std::string_view bytes);
 
+// In local_targets.cc: a stream of frames, as either side reads it.
+void localFrames(std::string_view bytes);
+
 // In ucx_targets.cc, apart from the rest: they need nothing of it.
 void elf(std::string_view bytes);
 void ucxAddress(std::string_view bytes);
