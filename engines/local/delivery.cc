@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "util/mutex.h"
-
 namespace nixl::local {
 
 std::optional<Status>
@@ -19,27 +17,14 @@ deliverThen(const Endpoint &from, Endpoint &to, std::string message, const void 
 
 Status
 deliverWithin(const Endpoint &from, Endpoint &to, std::string message, std::chrono::milliseconds patience) {
-    Mutex mutex;
-    ConditionVariable changed;
-    std::optional<Status> outcome;
-    const auto now = deliverThen(from, to, std::move(message), &outcome, [&](Status status) {
-        const LockGuard lock(mutex);
-        outcome = std::move(status);
-        changed.notifyAll(); // under the lock: the waiting stack is gone once it sees the outcome
-    });
-    if (now)
-        return *now;
-    const auto told = [&outcome] { return outcome.has_value(); };
-    {
-        const LockGuard lock(mutex);
-        if (changed.waitFor(mutex, patience, told))
-            return *outcome;
-    }
-    if (to.anteroom.withdraw(&outcome))
+    if (!to.table.view().open())
+        return to.ended();
+    const auto outcome = to.anteroom.enterWithin(from.agent, std::move(message), patience);
+    if (!outcome)
         return Status::error(NIXL_ERR_NOT_ALLOWED, "agent '", to.agent,
                              "' does not read its notifications: its queue is full");
-    const LockGuard lock(mutex);
-    changed.wait(mutex, told); // it has just been let in or sent away
+    if (outcome->ok())
+        to.signalActivity();
     return *outcome;
 }
 

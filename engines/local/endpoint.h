@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/anteroom.h"
 #include "engine/engine.h"
 #include "engine/inbox.h"
-#include "engines/local/anteroom.h"
 #include "engines/local/lent_memory.h"
 #include "engines/local/region_table.h"
 #include "util/mutex.h"

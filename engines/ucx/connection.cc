@@ -346,9 +346,9 @@ Connection::close(bool force) {
     param.cb.send = Closing::onClosed;
     param.user_data = closing;
     stands_.store(false, std::memory_order_release);
-    worker_.links().leave(link_);
     void *request = worker_.api().ep_close_nbx(endpoint_, &param);
     endpoint_ = nullptr;
+    leaveIfIdle();
     if (UCS_PTR_IS_ERR(request))
         NIXL_LOG(kInfo, "UCX: closing the connection to '", peerName_,
                  "': ", worker_.api().status_string(UCS_PTR_STATUS(request)));
@@ -356,6 +356,12 @@ Connection::close(bool force) {
         worker_.add(*closing);
     else
         delete closing;
+}
+
+void
+Connection::leaveIfIdle() {
+    if (endpoint_ == nullptr && (!outbox_ || !outbox_->working()))
+        worker_.links().leave(link_);
 }
 
 void

@@ -167,6 +167,9 @@ public:
         return true;
     }
 
+    /// The worker's table has it while it is open or has letters.
+    void leaveIfIdle();
+
     /// Who is told, under the lock, of letters that may not have arrived when the connection is given up.
     void
     tellUndelivered(Outbox::Undelivered undelivered) {

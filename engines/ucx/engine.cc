@@ -92,7 +92,7 @@ UcxEngine::UcxEngine(const EngineConfig &config, Settings settings)
       listeners_{config.onPeerChange,
                  [this](const std::string &peer, const std::string &payload, LetterKind kind,
                         const std::string &why) { undelivered(peer, payload, kind, why); }},
-      inbox_(options_->notifQueueBytes), toSelf_(agentName_, inbox_, onActivity_) {}
+      inbox_(options_->notifQueueBytes) {}
 
 Result<std::unique_ptr<Engine>>
 UcxEngine::create(const EngineConfig &config, Settings settings, std::shared_ptr<const Library> library) {
@@ -538,7 +538,7 @@ Status
 UcxEngine::notify(Peer *peer, std::string_view message) {
     NIXL_RETURN_IF_ERROR(checkMessageSize(message.size(), options_->notifMaxBytes));
     if (peer == nullptr)
-        return toSelf_.deliverWithin(std::string(message), options_->notifTimeout);
+        return notifySelf(message);
     auto &known = static_cast<UcxPeer &>(*peer);
     NIXL_RETURN_IF_ERROR(meetFirst(known));
     const std::shared_ptr<Connection> &connection = known.sharedConnection(0);
@@ -554,6 +554,17 @@ UcxEngine::notify(Peer *peer, std::string_view message) {
                     onUndelivered_(peerName, text, status.message());
             });
     return {};
+}
+
+Status
+UcxEngine::notifySelf(std::string_view message) {
+    const auto outcome = toSelf_.enterWithin(agentName_, std::string(message), options_->notifTimeout);
+    if (!outcome)
+        return Status::error(NIXL_ERR_NOT_ALLOWED, "agent '", agentName_,
+                             "' does not read its notifications: its queue is full");
+    if (onActivity_)
+        onActivity_();
+    return *outcome;
 }
 
 /// NIXL_ERR_NOT_ALLOWED: the peer has none in the time that a message waits.
@@ -587,8 +598,8 @@ UcxEngine::undelivered(const std::string &peer, const std::string &payload, Lett
 Status
 UcxEngine::takeNotifications(std::vector<Notification> &out) {
     driveAll();
-    if (inbox_.take(out))
-        toSelf_.goOn();
+    if (inbox_.take(out) && toSelf_.letIn() && onActivity_)
+        onActivity_();
     return {};
 }
 

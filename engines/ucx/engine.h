@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/anteroom.h"
 #include "engine/engine.h"
 #include "engines/ucx/block_server.h"
 #include "engines/ucx/context.h"
@@ -14,7 +15,6 @@
 #include "engines/ucx/peer.h"
 #include "engines/ucx/receiver.h"
 #include "engines/ucx/region_keys.h"
-#include "engines/ucx/self_delivery.h"
 #include "engines/ucx/worker.h"
 
 namespace nixl::ucx {
@@ -76,6 +76,7 @@ private:
     void driveAll();
     void drainLetters();
     void drain();
+    Status notifySelf(std::string_view message);
     Status awaitRoom(Connection &connection, bool letters);
     void undelivered(const std::string &peer, const std::string &payload, LetterKind kind,
                      const std::string &why) const;
@@ -92,7 +93,7 @@ private:
     // What arrives at the workers, which end before these.
     Inbox inbox_;
     std::unique_ptr<Receiver> receiver_; ///< of worker 0, whose address peers have
-    SelfDelivery toSelf_;
+    Anteroom toSelf_{inbox_};            ///< messages of the agent to itself
     RegionKeys keys_;
     std::vector<std::unique_ptr<BlockServer>> servers_;    ///< by worker
     std::vector<std::unique_ptr<RunTable>> runs_;          ///< by worker

@@ -10,7 +10,7 @@ namespace nixl::ucx {
 
 class Connection;
 
-/// Open connections by their links. Everything REQUIRES the worker's lock.
+/// Connections that are open or have letters, by their links. Everything REQUIRES the worker's lock.
 class LinkTable {
 public:
     void

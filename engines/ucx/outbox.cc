@@ -71,6 +71,7 @@ Outbox::join() {
         return;
     keep_ = connection_.shared_from_this();
     connection_.worker().add(*this);
+    connection_.worker().links().enter(connection_.link(), connection_);
 }
 
 bool
@@ -243,11 +244,14 @@ Outbox::over() const {
 /// A letter that came between the end and this call is worked on further.
 void
 Outbox::ended() {
-    const std::shared_ptr<Connection> keep = connection_.worker().locked([&] {
-        if (over())
-            return std::move(keep_);
-        connection_.worker().add(*this);
-        return std::shared_ptr<Connection>();
+    std::shared_ptr<Connection> keep;
+    connection_.worker().locked([&] {
+        if (!over()) {
+            connection_.worker().add(*this);
+            return;
+        }
+        keep = std::move(keep_);
+        connection_.leaveIfIdle();
     });
 }
 

@@ -65,6 +65,12 @@ public:
         return blocked_ || next_ < end() || sending_ > 0;
     }
 
+    /// Whether the worker works on it.
+    bool
+    working() const {
+        return keep_ != nullptr;
+    }
+
     /// Whether the peer has taken in less than was sent.
     bool
     unanswered() const {

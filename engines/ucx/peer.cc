@@ -30,6 +30,8 @@ UcxPeer::~UcxPeer() {
         return; // locks, sockets and threads are the parent's
     if (liveness_ != nullptr)
         liveness_->forget(*this);
+    if (const Status why = lost(); !why.ok())
+        giveUp(why);
     for (auto &connection : connections_) {
         const bool keep = connection->worker().locked([&] {
             connection->tellLost(nullptr);

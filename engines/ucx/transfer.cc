@@ -131,7 +131,13 @@ void
 Transfer::notify(std::uint64_t run, std::string message) {
     const auto self = shared_from_this();
     if (context_.loopback) {
-        context_.toSelf.deliver(std::move(message), [self, run] { self->end(run, {}); });
+        const auto entered =
+            context_.toSelf.enter(context_.agentName, std::move(message), this,
+                                  [self, run](const Status &status) { self->end(run, status); });
+        if (entered && context_.onActivity)
+            context_.onActivity();
+        if (entered)
+            end(run, *entered);
         return;
     }
     auto sent = [self, run](const Status &status) {

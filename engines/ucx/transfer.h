@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/anteroom.h"
 #include "engines/ucx/peer.h"
-#include "engines/ucx/self_delivery.h"
 #include "engines/ucx/share.h"
 #include "util/mutex.h"
 
@@ -23,7 +23,7 @@ struct TransferContext {
     UcxPeer *peer; ///< the other end; for loop-back, the agent itself
     bool loopback; ///< messages are delivered directly
     Inbox &inbox;
-    SelfDelivery &toSelf;
+    Anteroom &toSelf;
     std::function<void()> onActivity;
 };
 

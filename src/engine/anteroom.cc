@@ -1,10 +1,10 @@
-#include "engines/local/anteroom.h"
+#include "engine/anteroom.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-namespace nixl::local {
+namespace nixl {
 
 std::optional<Status>
 Anteroom::enter(const std::string &agent, std::string message, const void *who, Entered entered) {
@@ -15,6 +15,31 @@ Anteroom::enter(const std::string &agent, std::string message, const void *who, 
         return Status();
     waiting_.push_back({agent, std::move(message), who, std::move(entered)});
     return std::nullopt;
+}
+
+std::optional<Status>
+Anteroom::enterWithin(const std::string &agent, std::string message, std::chrono::milliseconds patience) {
+    Mutex mutex;
+    ConditionVariable changed;
+    std::optional<Status> outcome;
+    auto now = enter(agent, std::move(message), &outcome, [&](Status status) {
+        const LockGuard lock(mutex);
+        outcome = std::move(status);
+        changed.notifyAll(); // under the lock: the waiting stack is gone once it sees the outcome
+    });
+    if (now)
+        return now;
+    const auto told = [&outcome] { return outcome.has_value(); };
+    {
+        const LockGuard lock(mutex);
+        if (changed.waitFor(mutex, patience, told))
+            return outcome;
+    }
+    if (withdraw(&outcome))
+        return std::nullopt;
+    const LockGuard lock(mutex);
+    changed.wait(mutex, told); // it has just been let in or sent away
+    return outcome;
 }
 
 std::optional<std::string>
@@ -58,4 +83,4 @@ Anteroom::close(const Status &reason) {
         waiting.entered(reason);
 }
 
-} // namespace nixl::local
+} // namespace nixl

@@ -1,6 +1,7 @@
 // Where messages of agents of the same process wait while an inbox has no room for them.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -10,7 +11,7 @@
 #include "util/mutex.h"
 #include "util/status.h"
 
-namespace nixl::local {
+namespace nixl {
 
 /// Thread-safe. Nobody is called with the lock held.
 class Anteroom {
@@ -24,6 +25,11 @@ public:
     /// `entered` is called then, and only then. `who` names the message for withdraw().
     std::optional<Status> enter(const std::string &agent, std::string message, const void *who,
                                 Entered entered);
+
+    /// enter(), and waits for the outcome, at most `patience`, with no lock held. nullopt: there was no room
+    /// for so long, and the message is dropped.
+    std::optional<Status> enterWithin(const std::string &agent, std::string message,
+                                      std::chrono::milliseconds patience);
 
     /// Takes a message that waits back, and its `entered` is not called. nullopt: it does not wait any more.
     std::optional<std::string> withdraw(const void *who);
@@ -48,4 +54,4 @@ private:
     Status closed_ NIXL_GUARDED_BY(mutex_);
 };
 
-} // namespace nixl::local
+} // namespace nixl
