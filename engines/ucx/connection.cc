@@ -79,6 +79,11 @@ public:
             return;
         next_ = now + std::chrono::milliseconds(1);
         answer_ = knock_.look(now);
+        if (answer_ == Knock::Answer::kThere && there_ == Knock::Clock::time_point())
+            there_ = now;
+        // A process that ends closes its descriptors one by one, and the one that listens may be the last.
+        if (answer_ == Knock::Answer::kThere && now - there_ < std::chrono::milliseconds(20))
+            answer_ = Knock::Answer::kNone;
         if (!over())
             connection_->worker().lookAgain();
     }
@@ -102,6 +107,7 @@ private:
     Knock knock_;
     Knock::Answer answer_ = Knock::Answer::kNone;
     Knock::Clock::time_point next_{};
+    Knock::Clock::time_point there_{}; ///< when it was first seen to exist
 };
 
 /// The same, of a peer that does not listen over TCP: whether it can be connected with. Waits for its turn
@@ -143,7 +149,11 @@ Connection::Connection(ProgressWorker &worker, std::string peerName, std::string
     : worker_(worker), peerName_(std::move(peerName)), address_(std::move(address)),
       errorHandling_(errorHandling), sockets_(std::move(sockets)), link_(randomKey()) {}
 
-Connection::~Connection() = default;
+/// One whose last letters were taken in after its peer was forgotten is open, and nobody else's.
+Connection::~Connection() {
+    if (endpoint_ != nullptr && !guard_.inherited())
+        worker_.enter([this] { close(false); });
+}
 
 Result<std::uint64_t>
 Connection::open() {
@@ -308,7 +318,7 @@ Connection::ping() {
     if (pinging_ != nullptr || !open().ok())
         return;
     char header[kPingBytes];
-    encodePing(link_, header);
+    encodePing({link_, ++pinged_}, header);
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
     param.cb.send = onPinged;
@@ -323,13 +333,17 @@ Connection::ping() {
 
 void
 Connection::onPinged(void *request, ucs_status_t, void *argument) {
-    const auto self = std::move(static_cast<Connection *>(argument)->pinging_);
-    self->worker_.api().request_free(request);
+    auto self = std::move(static_cast<Connection *>(argument)->pinging_);
+    ProgressWorker &worker = self->worker_;
+    worker.api().request_free(request);
+    worker.later([self = std::move(self)] {}); // it may be the last one who holds it
 }
 
 void
 Connection::answered(const Pong &pong) {
     heard();
+    if (pong.ping > ponged_ && pong.ping <= pinged_)
+        ponged_ = pong.ping;
     if (outbox_)
         outbox_->takeIn(pong);
 }

@@ -12,6 +12,7 @@
 #include "engines/ucx/knock.h"
 #include "engines/ucx/outbox.h"
 #include "engines/ucx/worker.h"
+#include "util/fork_guard.h"
 #include "util/status.h"
 
 namespace nixl::ucx {
@@ -29,7 +30,7 @@ public:
     Connection(ProgressWorker &worker, std::string peerName, std::string address, bool errorHandling,
                std::vector<SocketAddress> sockets = {});
 
-    /// REQUIRES: closed.
+    /// Closes what is still open, after what is under way. REQUIRES: no lock of a worker.
     ~Connection();
 
     /// The number of the present opening, opening one if there is none or the last broke.
@@ -83,8 +84,21 @@ public:
         return link_;
     }
 
-    /// Asks an engine of ours for an answer, opening the connection if need be.
+    /// Asks an engine of ours for an answer, opening the connection if need be. Nothing happens while UCX has
+    /// not sent the last ping.
     void ping();
+
+    /// The numbers of the last ping, and of the last that was answered. What was sent before a ping has been
+    /// taken in by the peer's UCX when it answers.
+    std::uint32_t
+    pinged() const {
+        return pinged_;
+    }
+
+    std::uint32_t
+    ponged() const {
+        return ponged_;
+    }
 
     /// Whether UCX could not send the last ping yet.
     bool
@@ -115,13 +129,14 @@ public:
 
     struct Pulse {
         bool stands;
+        bool broken;         ///< the last opening broke, and there is no other
         std::uint64_t heard; ///< counts what the peer did
         bool waits;          ///< for operations of UCX that need it
     };
 
     Pulse
     pulse() const {
-        return {stands(), heard_, underWay_ > 0};
+        return {stands(), !broken_.ok(), heard_, underWay_ > 0};
     }
 
     /// Ends the present opening by force because the peer answers over another one: it has ended its side of
@@ -228,6 +243,7 @@ private:
     static void onPinged(void *request, ucs_status_t status, void *connection);
     Status failed(ucs_status_t status, const std::string &words) const;
 
+    const ForkGuard guard_;
     ProgressWorker &worker_;
     const std::string peerName_;
     const std::string address_;
@@ -247,6 +263,8 @@ private:
     const std::uint64_t link_;
     std::uint64_t heard_ = 0;
     std::size_t underWay_ = 0;
+    std::uint32_t pinged_ = 0;
+    std::uint32_t ponged_ = 0;
     std::shared_ptr<Connection> pinging_; ///< itself, while UCX sends a ping
     std::unique_ptr<Outbox> outbox_;
     Outbox::Undelivered undelivered_;

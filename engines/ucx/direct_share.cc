@@ -25,14 +25,17 @@ windowFor(std::span<const Block> blocks) {
 
 } // namespace
 
-DirectShare::DirectShare(const ShareWork &work, Connection &connection, std::span<const Block> blocks)
-    : Share(work, connection, blocks), window_(windowFor(blocks)) {}
+DirectShare::DirectShare(const ShareWork &work, Connection &connection, std::span<const Block> blocks,
+                         bool confirmed)
+    : Share(work, connection, blocks), window_(windowFor(blocks)),
+      confirmed_(confirmed && work.operation == NIXL_WRITE) {}
 
 void
 DirectShare::reset() {
     next_ = 0;
     offset_ = 0;
     flushing_ = false;
+    awaited_ = 0;
 }
 
 void
@@ -41,6 +44,8 @@ DirectShare::feed() {
         postNext();
     if (error_.ok() && allFed() && !flushing_)
         flush();
+    if (awaited_ > 0 && !moved_ && !stopped_)
+        confirm();
 }
 
 void
@@ -98,7 +103,21 @@ DirectShare::flush() {
 
 void
 DirectShare::judge() {
-    moved_ = flushing_ && underWay_ == 0 && error_.ok();
+    if (!flushing_ || underWay_ > 0 || !error_.ok())
+        return;
+    if (confirmed_)
+        awaited_ = connection_.pinged() + 1; // asked by feed(): this may be a callback
+    else
+        moved_ = true;
+}
+
+void
+DirectShare::confirm() {
+    if (!error_.ok() || !canPost())
+        return;
+    if (connection_.pinged() < awaited_)
+        connection_.ping();
+    moved_ = connection_.ponged() >= awaited_;
 }
 
 void

@@ -514,7 +514,8 @@ UcxEngine::prepare(const TransferSpec &spec) {
         if (packed)
             return PackedShare::create(work, connection, blocks, *runs_[connection.worker().index()],
                                        mostPieces_);
-        return std::unique_ptr<Share>(new DirectShare(work, connection, blocks));
+        const bool confirmed = peer->packs() && peer->errorHandling();
+        return std::unique_ptr<Share>(new DirectShare(work, connection, blocks, confirmed));
     };
     auto transfer = Transfer::create({agentName_, peer, loopback, inbox_, toSelf_, onActivity_}, spec,
                                      workers.value(), makeShare);

@@ -62,17 +62,19 @@ decodeLetterHeader(std::string_view header) {
 }
 
 void
-encodePing(std::uint64_t link, char *header) {
-    put(header, link);
+encodePing(const Ping &ping, char *header) {
+    put(header, ping.link);
+    put(header, ping.number);
 }
 
-Result<std::uint64_t>
+Result<Ping>
 decodePing(std::string_view header) {
     NIXL_RETURN_IF_ERROR(checkSize(header, kPingBytes, "a ping"));
-    std::uint64_t link = 0;
+    Ping ping{};
     const char *at = header.data();
-    get(at, link);
-    return link;
+    get(at, ping.link);
+    get(at, ping.number);
+    return ping;
 }
 
 void
@@ -80,6 +82,7 @@ encodePong(const Pong &pong, char *header) {
     put(header, pong.link);
     put(header, pong.expected);
     put(header, static_cast<std::uint32_t>(pong.state));
+    put(header, pong.ping);
 }
 
 Result<Pong>
@@ -91,6 +94,7 @@ decodePong(std::string_view header) {
     get(at, pong.link);
     get(at, pong.expected);
     get(at, state);
+    get(at, pong.ping);
     if (state > static_cast<std::uint32_t>(LetterState::kGap))
         return Status::error(NIXL_ERR_MISMATCH, "a pong of state ", state);
     pong.state = static_cast<LetterState>(state);

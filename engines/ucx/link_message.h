@@ -39,24 +39,30 @@ enum class LetterState : std::uint32_t {
     kGap = 2,   ///< so they were, and one that is later than the next came, which is dropped
 };
 
+struct Ping {
+    std::uint64_t link;
+    std::uint32_t number; ///< from 1 on, of the pings of a link
+};
+
 struct Pong {
     std::uint64_t link;
     std::uint64_t expected; ///< number of the letter that is taken in next; 0 if none ever came
     LetterState state;
+    std::uint32_t ping; ///< number of the ping that it answers; 0: it answers a letter
 };
 
 inline constexpr std::size_t kLetterHeaderBytes = 24;
-inline constexpr std::size_t kPingBytes = 8;
-inline constexpr std::size_t kPongBytes = 20;
+inline constexpr std::size_t kPingBytes = 12;
+inline constexpr std::size_t kPongBytes = 24;
 
 /// `header` has kLetterHeaderBytes, kPingBytes and kPongBytes bytes.
 void encodeLetterHeader(const LetterHeader &letter, char *header);
-void encodePing(std::uint64_t link, char *header);
+void encodePing(const Ping &ping, char *header);
 void encodePong(const Pong &pong, char *header);
 
 /// Untrusted bytes. NIXL_ERR_MISMATCH with the cause.
 Result<LetterHeader> decodeLetterHeader(std::string_view header);
-Result<std::uint64_t> decodePing(std::string_view header);
+Result<Ping> decodePing(std::string_view header);
 Result<Pong> decodePong(std::string_view header);
 
 /// The payload of a notification.

@@ -112,37 +112,44 @@ Liveness::look(UcxPeer &peer, Watched &watched, Clock::time_point now) {
         lose(peer, watched, why);
         return;
     }
-    bool anySilent = false;
+    const bool asks = peer.packs() && peer.errorHandling();
+    bool silent = false;
+    bool broken = false;
     for (std::size_t i = 0; i < watched.lanes.size(); ++i) {
         Lane &lane = watched.lanes[i];
         Connection &connection = peer.connection(static_cast<unsigned>(i));
         connection.worker().with([&] {
-            lane.silent = silent(peer, lane, connection, now);
+            look(lane, asks, connection, now);
             connection.judgeLate(now);
         });
-        anySilent |= lane.silent;
+        silent |= lane.silent;
+        broken |= lane.broken;
     }
-    if (anySilent && !watched.stalled)
+    if (silent && !watched.stalled)
         stall(peer, watched);
-    else if (!anySilent && watched.stalled)
+    else if (!silent && watched.stalled)
         resume(peer, watched);
-    if (watched.stalled)
+    if (silent || broken)
         findOut(peer, watched, now);
+    else
+        watched.knock.reset();
 }
 
 /// Whether nothing was heard over a connection for so long that something should have been. REQUIRES: the
 /// lock of the connection's worker.
-bool
-Liveness::silent(UcxPeer &peer, Lane &lane, Connection &connection, Clock::time_point now) {
+void
+Liveness::look(Lane &lane, bool asks, Connection &connection, Clock::time_point now) {
     const Connection::Pulse pulse = connection.pulse();
     if (!pulse.stands || pulse.heard != lane.heard) {
-        lane = {pulse.heard, now, false, {}, false};
-        return false;
+        lane = {pulse.heard, now, false, {}, false, pulse.broken && !pulse.stands};
+        return;
     }
-    if (!peer.packs() || !peer.errorHandling()) {
+    lane.broken = false;
+    if (!asks) {
         if (!pulse.waits)
             lane.since = now;
-        return now - lane.since >= 2 * kQuiet;
+        lane.silent = now - lane.since >= 2 * kQuiet;
+        return;
     }
     if (now - lane.since >= kQuiet)
         connection.ping();
@@ -150,13 +157,12 @@ Liveness::silent(UcxPeer &peer, Lane &lane, Connection &connection, Clock::time_
         connection.askForLetters();
     if (now - lane.since >= kQuiet && !std::exchange(lane.asked, true))
         lane.askedAt = now;
-    return lane.asked && now - lane.askedAt >= kQuiet;
+    lane.silent = lane.asked && now - lane.askedAt >= kQuiet;
 }
 
 void
 Liveness::stall(UcxPeer &peer, Watched &watched) {
     watched.stalled = true;
-    watched.knock = std::make_unique<Knock>(peer.socketAddresses());
     peer.tell(PeerChange::kStalled, concat("agent '", peer.name(), "' does not answer"));
 }
 
@@ -171,12 +177,15 @@ void
 Liveness::findOut(UcxPeer &peer, Watched &watched, Clock::time_point now) {
     if (!peer.errorHandling())
         return; // nothing can be ended by force
+    // Of a process that ends, the socket that listens may be closed last, long after its connections.
+    if (!watched.knock)
+        watched.knock = std::make_unique<Knock>(peer.socketAddresses());
     const Knock::Answer answer = watched.knock->look(now);
     if (answer == Knock::Answer::kRefused || answer == Knock::Answer::kSilent) {
         lose(peer, watched, gone(peer.name(), answer));
         return;
     }
-    if (peer.packs())
+    if (watched.stalled && peer.packs())
         tryAnother(peer, watched, now);
 }
 

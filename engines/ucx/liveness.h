@@ -49,13 +49,14 @@ private:
         bool asked = false;
         Clock::time_point askedAt{};
         bool silent = false;
+        bool broken = false;
     };
 
     struct Watched {
         std::vector<Lane> lanes; ///< by index of the worker
         bool stalled = false;
         bool lost = false;
-        std::unique_ptr<Knock> knock;
+        std::unique_ptr<Knock> knock;      ///< while it is stalled, or one of its connections has broken
         std::shared_ptr<Connection> other; ///< over which it may answer; null: not tried
         bool kept = false;                 ///< it is from another time, and may be of no use either
         std::uint64_t heard = 0;           ///< of it when the try began
@@ -69,7 +70,7 @@ private:
     void drive();
     void forgive(Clock::time_point now) NIXL_REQUIRES(mutex_);
     void look(UcxPeer &peer, Watched &watched, Clock::time_point now);
-    static bool silent(UcxPeer &peer, Lane &lane, Connection &connection, Clock::time_point now);
+    static void look(Lane &lane, bool asks, Connection &connection, Clock::time_point now);
     void stall(UcxPeer &peer, Watched &watched);
     void resume(UcxPeer &peer, Watched &watched);
     void findOut(UcxPeer &peer, Watched &watched, Clock::time_point now);

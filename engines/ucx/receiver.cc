@@ -82,7 +82,7 @@ Receiver::onLetter(void *argument, const void *header, std::size_t headerLength,
         }
     }
     if (tell)
-        self->answer(*param, {link.id, link.expected, state});
+        self->answer(*param, {link.id, link.expected, state, 0});
     return UCS_OK;
 }
 
@@ -90,13 +90,13 @@ ucs_status_t
 Receiver::onPing(void *argument, const void *header, std::size_t headerLength, void *, std::size_t,
                  const ucp_am_recv_param_t *param) {
     auto *self = static_cast<Receiver *>(argument);
-    const auto id = decodePing({static_cast<const char *>(header), headerLength});
-    if (!id.ok()) {
-        complain(id.status());
+    const auto ping = decodePing({static_cast<const char *>(header), headerLength});
+    if (!ping.ok()) {
+        complain(ping.status());
         return UCS_OK;
     }
-    Pong pong{id.value(), 0, LetterState::kTaken};
-    if (const auto found = self->byId_.find(id.value()); found != self->byId_.end()) {
+    Pong pong{ping.value().link, 0, LetterState::kTaken, ping.value().number};
+    if (const auto found = self->byId_.find(pong.link); found != self->byId_.end()) {
         pong.expected = found->second->expected;
         if (found->second->refused)
             pong.state = LetterState::kFull;

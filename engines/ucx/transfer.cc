@@ -94,6 +94,7 @@ void
 Transfer::moved() {
     const auto self = shared_from_this(); // after kMoving the request may be cancelled and destroyed
     std::shared_ptr<Connection> broken;
+    Way way{};
     Status outcome;
     std::uint64_t run = 0;
     std::optional<std::string> message;
@@ -101,6 +102,8 @@ Transfer::moved() {
     {
         LockGuard lock(mutex_);
         run = run_;
+        if (!context_.loopback)
+            way = {context_.peer->sharedConnection(0), context_.peer->packs()};
         message = notification_;
         outcome = outcomeOfShares();
         notifies = outcome.ok() && message;
@@ -114,13 +117,13 @@ Transfer::moved() {
         }
     }
     if (notifies) {
-        notify(run, std::move(*message));
+        notify(way, run, std::move(*message));
     } else if (broken) {
         broken->worker().enter(
-            [&] { broken->whenJudged([=](bool lost) { self->judged(run, message, lost); }); });
+            [&] { broken->whenJudged([=](bool lost) { self->judged(way, run, message, lost); }); });
     } else {
         if (!outcome.ok())
-            tellFailure(message, outcome);
+            tellFailure(way, message, outcome);
         LockGuard lock(mutex_);
         endLocked(std::move(outcome));
     }
@@ -128,9 +131,9 @@ Transfer::moved() {
 
 /// The run is in kNotifying, and may be ended by cancel() at any time.
 void
-Transfer::notify(std::uint64_t run, std::string message) {
+Transfer::notify(const Way &way, std::uint64_t run, std::string message) {
     const auto self = shared_from_this();
-    if (context_.loopback) {
+    if (!way.connection) {
         const auto entered =
             context_.toSelf.enter(context_.agentName, std::move(message), this,
                                   [self, run](const Status &status) { self->end(run, status); });
@@ -144,30 +147,28 @@ Transfer::notify(std::uint64_t run, std::string message) {
         self->end(run, status.withContext("the data was moved, its notification was not sent"));
     };
     std::string payload = encodeNotification(context_.agentName, message);
-    const auto &connection = context_.peer->sharedConnection(0);
-    if (context_.peer->packs())
-        Outbox::send(connection, LetterKind::kNotification, std::move(payload), std::move(sent));
+    if (way.letters)
+        Outbox::send(way.connection, LetterKind::kNotification, std::move(payload), std::move(sent));
     else
-        PlainMessage::send(connection, std::move(payload), std::move(sent));
+        PlainMessage::send(way.connection, std::move(payload), std::move(sent));
 }
 
 /// The message of a run, if it has one, does not come, and the peer is told, if it understands.
 void
-Transfer::tellFailure(const std::optional<std::string> &message, const Status &why) {
+Transfer::tellFailure(const Way &way, const std::optional<std::string> &message, const Status &why) {
     if (!message)
         return;
     FailedNotification failure{context_.agentName, *message, why.message()};
-    if (context_.loopback) {
+    if (!way.connection) {
         context_.inbox.pushFailure(std::move(failure));
-    } else if (context_.peer->packs()) {
-        Outbox::send(context_.peer->sharedConnection(0), LetterKind::kFailure, encodeFailure(failure),
-                     nullptr);
+    } else if (way.letters) {
+        Outbox::send(way.connection, LetterKind::kFailure, encodeFailure(failure), nullptr);
     }
 }
 
 /// Whether the peer of a connection that broke is lost.
 void
-Transfer::judged(std::uint64_t run, const std::optional<std::string> &message, bool lost) {
+Transfer::judged(const Way &way, std::uint64_t run, const std::optional<std::string> &message, bool lost) {
     const auto judging = [&]() NIXL_REQUIRES(mutex_) { return run == run_ && phase_ == Phase::kJudging; };
     Status outcome;
     {
@@ -177,7 +178,7 @@ Transfer::judged(std::uint64_t run, const std::optional<std::string> &message, b
         outcome = outcome_;
     }
     if (!lost)
-        tellFailure(message, outcome);
+        tellFailure(way, message, outcome);
     LockGuard lock(mutex_);
     if (!judging())
         return;

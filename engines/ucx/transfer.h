@@ -70,10 +70,17 @@ private:
     void shareEnded();
     void moved();
     Status outcomeOfShares() const;
-    void notify(std::uint64_t run, std::string message);
-    void tellFailure(const std::optional<std::string> &message, const Status &why);
+
+    /// Where the messages of a run go, also when the request and its peer are gone.
+    struct Way {
+        std::shared_ptr<Connection> connection; ///< null: to the agent itself
+        bool letters;
+    };
+
+    void notify(const Way &way, std::uint64_t run, std::string message);
+    void tellFailure(const Way &way, const std::optional<std::string> &message, const Status &why);
     std::shared_ptr<Connection> brokenConnection() const;
-    void judged(std::uint64_t run, const std::optional<std::string> &message, bool lost)
+    void judged(const Way &way, std::uint64_t run, const std::optional<std::string> &message, bool lost)
         NIXL_EXCLUDES(mutex_);
     void end(std::uint64_t run, Status status) NIXL_EXCLUDES(mutex_);
     void endLocked(Status status) NIXL_REQUIRES(mutex_);

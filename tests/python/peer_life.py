@@ -1,5 +1,6 @@
 """Processes with an agent each, which tests tell what to do and kill; multiprocessing imports it there by name."""
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -20,7 +21,18 @@ def sums(memory):
     return [zlib.crc32(memory.data[i * memory.block : (i + 1) * memory.block]) for i in range(memory.count)]
 
 
-def serve(pipe, name, backend, seed, block):
+def enter(namespace):
+    """Has this process, which has no other thread yet, use the network of a namespace of ip netns."""
+    clone_newnet = 0x40000000
+    with open(f"/run/netns/{namespace}") as file:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(file.fileno(), clone_newnet) != 0:
+            raise OSError(ctypes.get_errno(), f"setns: {namespace}")
+
+
+def serve(pipe, name, backend, seed, block, namespace):
+    if namespace:
+        enter(namespace)
     agent = local_agent(name, backends=[backend])
     memory = Memory(COUNT, block, seed)
     registered = {}
@@ -68,11 +80,11 @@ def serve(pipe, name, backend, seed, block):
 class Far:
     """A process with an agent `name` and COUNT blocks of memory."""
 
-    def __init__(self, name, backend, seed=2, block=BLOCK):
+    def __init__(self, name, backend, seed=2, block=BLOCK, namespace=None):
         context = multiprocessing.get_context("spawn")
         self.name, self.block = name, block
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, name, backend, seed, block), daemon=True)
+        self.process = context.Process(target=serve, args=(theirs, name, backend, seed, block, namespace), daemon=True)
         self.process.start()
         theirs.close()
 

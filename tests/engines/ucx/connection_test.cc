@@ -112,6 +112,7 @@ TEST_F(ConnectionTest, WhatThisSideEndsIsNoLoss) {
 }
 
 TEST_F(ConnectionTest, AnIdlePeerThatIsGoneIsLostOnce) {
+    back_.reset();
     there_.reset();
     EXPECT_TRUE(drive([&] { return !lost_.empty(); }));
     ASSERT_EQ(lost_.size(), 1U);
@@ -121,6 +122,7 @@ TEST_F(ConnectionTest, AnIdlePeerThatIsGoneIsLostOnce) {
 TEST_F(ConnectionTest, NobodyAsksForAPeerThatWasGivenUp) {
     here_->locked([&] { out_->tellLost(nullptr); });
     const std::uint64_t opening = here_->locked([&] { return out_->open().value(); });
+    back_.reset();
     there_.reset();
     EXPECT_TRUE(drive([&] { return broke(opening); }));
     EXPECT_FALSE(here_->locked([&] { return out_->stands(); }));

@@ -25,16 +25,18 @@ TEST(LinkMessage, LettersPingsAndPongsAreReadAsTheyWereWritten) {
     EXPECT_TRUE(letter.value().answer);
 
     std::array<char, kPingBytes> ping;
-    encodePing(42, ping.data());
-    EXPECT_EQ(decodePing(view(ping)).value(), 42U);
+    encodePing({42, 3}, ping.data());
+    EXPECT_EQ(decodePing(view(ping)).value().link, 42U);
+    EXPECT_EQ(decodePing(view(ping)).value().number, 3U);
 
     std::array<char, kPongBytes> answer;
-    encodePong({42, 9, LetterState::kGap}, answer.data());
+    encodePong({42, 9, LetterState::kGap, 3}, answer.data());
     const auto pong = decodePong(view(answer));
     ASSERT_TRUE(pong.ok()) << pong.status().message();
     EXPECT_EQ(pong.value().link, 42U);
     EXPECT_EQ(pong.value().expected, 9U);
     EXPECT_EQ(pong.value().state, LetterState::kGap);
+    EXPECT_EQ(pong.value().ping, 3U);
 }
 
 TEST(LinkMessage, TheBytesAreThoseOfTheFormat) {
@@ -45,8 +47,9 @@ TEST(LinkMessage, TheBytesAreThoseOfTheFormat) {
                                "\x01\0\0\0\x01\0\0\0",
                                kLetterHeaderBytes));
     std::array<char, kPongBytes> answer;
-    encodePong({1, 2, LetterState::kFull}, answer.data());
-    EXPECT_EQ(view(answer), std::string_view("\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x01\0\0\0", kPongBytes));
+    encodePong({1, 2, LetterState::kFull, 3}, answer.data());
+    EXPECT_EQ(view(answer),
+              std::string_view("\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x01\0\0\0\x03\0\0\0", kPongBytes));
 }
 
 TEST(LinkMessage, OtherBytesAreRefused) {

@@ -12,6 +12,7 @@
 
 #include "engines/ucx/block_message.h"
 #include "engines/ucx/library.h"
+#include "engines/ucx/link_message.h"
 #include "engines/ucx/settings.h"
 #include "engines/ucx/worker.h"
 #include "util/options.h"
@@ -29,7 +30,8 @@ public:
         auto settings = parseSettings(kTcp);
         context_ = Context::create(Library::get(Options()).value(), settings.value()).value();
         worker_ = ProgressWorker::create(*context_, 0).value();
-        for (const unsigned id : {kPutBlocks, kBlocksPut, kGetBlocks, kBlocksGot})
+        for (const unsigned id : {unsigned{kPutBlocks}, unsigned{kBlocksPut}, unsigned{kGetBlocks},
+                                  unsigned{kBlocksGot}, unsigned{kPing}})
             EXPECT_TRUE(worker_->receive(id, onMessage, this).ok());
     }
 
