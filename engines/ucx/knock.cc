@@ -17,7 +17,7 @@ namespace {
 
 /// How long nobody has to answer to count as gone, and how often an attempt is begun: many, since a network
 /// may lose some.
-constexpr std::chrono::milliseconds kSilence{2500};
+constexpr std::chrono::milliseconds kSilence{2000};
 constexpr std::chrono::milliseconds kEvery{400};
 /// Of a peer's addresses so many are tried.
 constexpr std::size_t kMostAddresses = 8;

@@ -185,7 +185,7 @@ Liveness::findOut(UcxPeer &peer, Watched &watched, Clock::time_point now) {
         lose(peer, watched, gone(peer.name(), answer));
         return;
     }
-    if (watched.stalled && peer.packs())
+    if (watched.stalled && peer.packs() && answer == Knock::Answer::kThere)
         tryAnother(peer, watched, now);
 }
 

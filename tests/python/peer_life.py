@@ -22,12 +22,21 @@ def sums(memory):
 
 
 def enter(namespace):
-    """Has this process, which has no other thread yet, use the network of a namespace of ip netns."""
-    clone_newnet = 0x40000000
+    """Has this process, which has no other thread yet, use the network of a namespace, as ip netns exec does."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(function, *arguments):
+        if function(*arguments) != 0:
+            raise OSError(ctypes.get_errno(), f"{function.__name__}: {namespace}")
+
+    newns, newnet, recursive_slave, detach = 0x20000, 0x40000000, 0x84000, 2
     with open(f"/run/netns/{namespace}") as file:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.setns(file.fileno(), clone_newnet) != 0:
-            raise OSError(ctypes.get_errno(), f"setns: {namespace}")
+        call(libc.setns, file.fileno(), newnet)
+    # /sys lists the devices of the namespace in which it was mounted.
+    call(libc.unshare, newns)
+    call(libc.mount, b"none", b"/", None, recursive_slave, None)
+    call(libc.umount2, b"/sys", detach)
+    call(libc.mount, b"sysfs", b"/sys", b"sysfs", 0, None)
 
 
 def serve(pipe, name, backend, seed, block, namespace):

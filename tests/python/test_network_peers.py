@@ -47,8 +47,8 @@ class Cable:
         run("ip", "netns", "del", self.namespace)
 
 
-@pytest.fixture
-def cable():
+@pytest.fixture(scope="module")  # UCX looks at the routes once in a process
+def one_cable():
     if os.geteuid() != 0:
         pytest.skip("namespaces need root")
     try:
@@ -63,6 +63,13 @@ def cable():
         pytest.skip(f"no nft here: {reason}")
     yield one
     one.remove()
+
+
+@pytest.fixture
+def cable(one_cable):
+    yield one_cable
+    with contextlib.suppress(subprocess.CalledProcessError):
+        one_cable.restore()
 
 
 @pytest.fixture
