@@ -182,7 +182,9 @@ Connection::open() {
         // That no transport leads there is a matter of settings; the peer may be alive and well.
         if (status == UCS_ERR_UNREACHABLE && words.find("transport to") != std::string::npos)
             return Status::error(NIXL_ERR_BACKEND, "no transport in common with '", peerName_, "': ", words);
-        return failed(status, words);
+        broken_ = failed(status, words);
+        suspect(status);
+        return broken_;
     }
     stands_.store(true, std::memory_order_release);
     worker_.links().enter(link_, *this);

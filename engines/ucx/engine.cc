@@ -360,15 +360,19 @@ UcxEngine::connect(Peer &peer) {
         });
     }
     const auto limit = std::chrono::steady_clock::now() + kAnswerTimeout;
-    LockGuard lock(answers->mutex);
-    while (answers->missing > 0 && answers->failure.ok() && std::chrono::steady_clock::now() < limit) {
-        answers->mutex.unlock();
-        driveAll();
-        answers->mutex.lock();
-        answers->changed.waitFor(answers->mutex, std::chrono::milliseconds(1),
-                                 [&]() NIXL_REQUIRES(answers->mutex) { return answers->missing == 0; });
+    Status failure;
+    {
+        LockGuard lock(answers->mutex);
+        while (answers->missing > 0 && answers->failure.ok() && std::chrono::steady_clock::now() < limit) {
+            answers->mutex.unlock();
+            driveAll();
+            answers->mutex.lock();
+            answers->changed.waitFor(answers->mutex, std::chrono::milliseconds(1),
+                                     [&]() NIXL_REQUIRES(answers->mutex) { return answers->missing == 0; });
+        }
+        failure = answers->failure;
     }
-    return answers->failure;
+    return judged(known, std::move(failure));
 }
 
 Result<std::unique_ptr<RemoteRegion>>
@@ -404,20 +408,37 @@ UcxEngine::meetFirst(UcxPeer &peer) const {
 Status
 UcxEngine::reach(UcxPeer &peer) const {
     NIXL_RETURN_IF_ERROR(meetFirst(peer));
-    Connection &connection = peer.connection(0);
-    while (workers_.front()->locked([&] { return connection.judging(); })) {
-        workers_.front()->tryProgress();
-        std::this_thread::sleep_for(kPause);
+    for (const auto &worker : workers_) {
+        Connection &connection = peer.connection(worker->index());
+        while (worker->locked([&] { return connection.judging(); })) {
+            worker->tryProgress();
+            std::this_thread::sleep_for(kPause);
+        }
+        NIXL_RETURN_IF_ERROR(worker->locked([&] { return connection.givenUp(); }));
     }
-    return workers_.front()->locked([&] { return connection.givenUp(); });
+    return {};
+}
+
+/// What the failure of a connection means: NIXL_ERR_REMOTE_DISCONNECT only if the peer is gone.
+Status
+UcxEngine::judged(UcxPeer &peer, Status failure) const {
+    if (failure.code() != NIXL_ERR_REMOTE_DISCONNECT)
+        return failure;
+    Status gone = reach(peer);
+    return gone.ok() ? Status(NIXL_ERR_BACKEND, failure.message()) : gone;
 }
 
 Result<Path>
 UcxEngine::path(nixl_xfer_op_t, nixl_mem_t localMemory, nixl_mem_t, Peer *peer) {
     NIXL_RETURN_IF_ERROR(checkMemory(localMemory));
-    if (peer != nullptr)
-        NIXL_RETURN_IF_ERROR(reach(static_cast<UcxPeer &>(*peer)));
-    return pathOf(peer != nullptr ? static_cast<UcxPeer &>(*peer) : *self_);
+    if (peer == nullptr)
+        return pathOf(*self_);
+    auto &known = static_cast<UcxPeer &>(*peer);
+    NIXL_RETURN_IF_ERROR(reach(known));
+    auto path = pathOf(known);
+    if (!path.ok())
+        return judged(known, path.status());
+    return path;
 }
 
 Result<Path>

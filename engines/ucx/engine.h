@@ -70,6 +70,7 @@ private:
     Result<std::vector<ProgressWorker *>> workersFor(const TransferSpec &spec);
     Status meetFirst(UcxPeer &peer) const;
     Status reach(UcxPeer &peer) const;
+    Status judged(UcxPeer &peer, Status failure) const;
     Result<Path> pathOf(UcxPeer &peer) const;
     bool packs(const UcxPeer &peer, const std::vector<std::string> &transports) const;
     bool packs(const TransferSpec &spec, UcxPeer &peer) const;

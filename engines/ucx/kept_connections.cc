@@ -66,6 +66,16 @@ KeptConnections::take(const ProgressWorker &worker, const std::string &peerName,
 }
 
 void
+KeptConnections::closeBroken() {
+    std::vector<std::shared_ptr<Connection>> broken;
+    {
+        const LockGuard lock(mutex_);
+        broken = takeBroken();
+    }
+    closeAll(broken, true);
+}
+
+void
 KeptConnections::close(bool force) {
     std::vector<std::shared_ptr<Connection>> all;
     {

@@ -24,6 +24,9 @@ public:
     std::shared_ptr<Connection> take(const ProgressWorker &worker, const std::string &peerName,
                                      const std::string &address);
 
+    /// Closes those that broke.
+    void closeBroken();
+
     /// Closes all, as Connection::close().
     void close(bool force);
 

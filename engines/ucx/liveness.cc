@@ -56,10 +56,19 @@ Liveness::forget(UcxPeer &peer) {
     peers_.erase(found);
 }
 
+void
+Liveness::wake() {
+    {
+        const LockGuard lock(mutex_); // whoever looked before waits now
+    }
+    changed_.notifyAll();
+}
+
 bool
 Liveness::anythingToDo() const {
-    return !peers_.empty() || !std::all_of(workers_.begin(), workers_.end(),
-                                           [](const auto &worker) { return worker->threaded(); });
+    return !peers_.empty() || kept_.size() > 0 ||
+           !std::all_of(workers_.begin(), workers_.end(),
+                        [](const auto &worker) { return worker->threaded(); });
 }
 
 void
@@ -83,6 +92,7 @@ Liveness::tick() {
         forgive(now);
     for (auto &[peer, watched] : peers_)
         look(*peer, watched, now);
+    kept_.closeBroken();
 }
 
 void

@@ -41,6 +41,9 @@ public:
     /// After the return nobody uses `peer` here.
     void forget(UcxPeer &peer);
 
+    /// A connection was kept, to be closed when it breaks.
+    void wake();
+
 private:
     /// A connection, as of the last look.
     struct Lane {

@@ -46,6 +46,8 @@ UcxPeer::~UcxPeer() {
                 connection->close(closeForce_);
             });
     }
+    if (liveness_ != nullptr)
+        liveness_->wake();
 }
 
 /// Called with the lock of a worker held, so that the other connections are given up later.

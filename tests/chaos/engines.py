@@ -13,7 +13,7 @@ INVALID = "nixlInvalidParamError"
 
 # Answers that a request to a dead, silent or changed peer may end with.
 _GONE = frozenset({DISCONNECT, CANCELED, BACKEND, NOT_ALLOWED})
-_SILENT = frozenset({DISCONNECT, CANCELED, NOT_ALLOWED})
+_SILENT = frozenset({DISCONNECT, CANCELED, BACKEND, NOT_ALLOWED})
 _UNREGISTERED = frozenset({DISCONNECT, CANCELED, BACKEND, NOT_FOUND, NOT_ALLOWED, INVALID})
 
 

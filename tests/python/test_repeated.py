@@ -11,7 +11,7 @@ from lanes import LANES
 
 @pytest.mark.parametrize(
     ("what", "lane", "count"),
-    [("peers", "LOCAL", 1000), ("peers", "UCX", 200), ("metadata", "LOCAL", 1000), ("metadata", "UCX", 1000)],
+    [("peers", "LOCAL", 1000), ("peers", "UCX", 1000), ("metadata", "LOCAL", 1000), ("metadata", "UCX", 1000)],
 )
 def test_nothing_is_left_behind(what, lane, count):
     done = subprocess.run(

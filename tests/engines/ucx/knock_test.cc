@@ -90,7 +90,8 @@ TEST(Knock, WhoDoesNotAnswerIsSilent) {
     EXPECT_EQ(knock.look(Knock::Clock::now()), Answer::kNone) << "not at once";
     const auto begin = Knock::Clock::now();
     EXPECT_EQ(lookFor(knock, kLong), Answer::kSilent);
-    EXPECT_GE(Knock::Clock::now() - begin, std::chrono::milliseconds(1500)) << "a network may lose some packets";
+    EXPECT_GE(Knock::Clock::now() - begin, std::chrono::milliseconds(1500))
+        << "a network may lose some packets";
 }
 
 TEST(Knock, WithoutAnAddressNothingIsKnown) {
