@@ -75,6 +75,7 @@ public:
     void
     feed() override {
         const auto now = Knock::Clock::now();
+        connection_->worker().lookAgain();
         if (over() || now < next_)
             return;
         next_ = now + std::chrono::milliseconds(1);
@@ -84,8 +85,6 @@ public:
         // A process that ends closes its descriptors one by one, and the one that listens may be the last.
         if (answer_ == Knock::Answer::kThere && now - there_ < std::chrono::milliseconds(20))
             answer_ = Knock::Answer::kNone;
-        if (!over())
-            connection_->worker().lookAgain();
     }
 
     bool
@@ -159,8 +158,13 @@ Result<std::uint64_t>
 Connection::open() {
     if (stands())
         return opening_;
-    if (!givenUp_.ok() || (probing_ && !sockets_.empty()))
+    if (!givenUp_.ok())
         return failure();
+    if (!mayOpen()) {
+        findOut();
+        return Status::error(NIXL_ERR_REMOTE_DISCONNECT, "the connection to '", peerName_,
+                             "': whether the peer is there is being found out");
+    }
     close(true);
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
@@ -191,6 +195,14 @@ Connection::open() {
     if (const auto names = transports(); !names.ok() || !tellTheirEvents(names.value()))
         worker_.expectSilence();
     return opening_;
+}
+
+/// UCX 1.22 waits within the call for a host that does not answer, two minutes.
+bool
+Connection::mayOpen() const {
+    constexpr std::chrono::seconds kFresh{1};
+    return sockets_.empty() || !errorHandling_ ||
+           (!probing_ && std::chrono::steady_clock::now() - seenAt_ < kFresh);
 }
 
 Status
@@ -240,9 +252,15 @@ Connection::breakWith(ucs_status_t status) {
 /// A peer that ends a connection may be well: it closed its side, or had to end a transfer by force.
 void
 Connection::suspect(ucs_status_t status) {
-    reached_ = false;
+    seenAt_ = {};
     const bool matters = peerLost_ || (outbox_ && !outbox_->empty());
-    if (!errorHandling_ || probing_ || !matters || !givenUp_.ok() || !meansDisconnected(status))
+    if (matters && meansDisconnected(status))
+        findOut();
+}
+
+void
+Connection::findOut() {
+    if (!errorHandling_ || probing_ || !givenUp_.ok())
         return;
     probing_ = true;
     probingSince_ = std::chrono::steady_clock::now();
@@ -256,7 +274,8 @@ void
 Connection::probed(const Status &answer) {
     probing_ = false;
     const bool lost = answer.code() == NIXL_ERR_REMOTE_DISCONNECT;
-    reached_ = answer.ok();
+    if (answer.ok())
+        seen();
     if (lost && givenUp_.ok()) {
         giveUp(answer);
         if (peerLost_)
@@ -275,7 +294,7 @@ void
 Connection::whenJudged(std::function<void(bool lost)> judged) {
     awaitJudgement_.push_back(std::move(judged));
     if (!probing_)
-        judge(!givenUp_.ok() || !reached_);
+        judge(givenUp_.code() == NIXL_ERR_REMOTE_DISCONNECT);
 }
 
 void
@@ -292,7 +311,6 @@ Connection::replace() {
     if (broken_.ok())
         broken_ = Status::error(NIXL_ERR_REMOTE_DISCONNECT, "the connection to '", peerName_,
                                 "' was ended by the other side");
-    reached_ = true;
     NIXL_LOG(kInfo, "UCX: worker ", worker_.index(), ": ", broken_.message());
     close(true);
 }
@@ -303,7 +321,7 @@ Connection::giveUp(const Status &why) {
         return;
     givenUp_ = broken_ = why;
     if (outbox_)
-        outbox_->giveUp(why, undelivered_);
+        outbox_->giveUp(why, true);
     close(true);
     judge(why.code() == NIXL_ERR_REMOTE_DISCONNECT);
 }
@@ -387,6 +405,7 @@ Connection::cutOff(std::uint64_t opening) {
     cutOff_.store(opening, std::memory_order_relaxed);
     broken_ = Status::error(NIXL_ERR_REMOTE_DISCONNECT, "the connection to '", peerName_,
                             "' was ended by force: a cancelled transfer did not end");
+    seenAt_ = {};
     NIXL_LOG(kInfo, "UCX: worker ", worker_.index(), ": ", broken_.message());
     close(true);
 }

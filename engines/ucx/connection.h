@@ -33,8 +33,19 @@ public:
     /// Closes what is still open, after what is under way. REQUIRES: no lock of a worker.
     ~Connection();
 
-    /// The number of the present opening, opening one if there is none or the last broke.
+    /// The number of the present opening, opening one if there is none or the last broke. Fails while it is
+    /// being found out whether the peer is there, which this call may begin: judging() is true then, and who
+    /// can wait tries again when it is not.
     Result<std::uint64_t> open();
+
+    /// The peer's system has just answered.
+    void
+    seen() {
+        seenAt_ = std::chrono::steady_clock::now();
+    }
+
+    /// Whether another opening can be tried without finding out first if the peer is there.
+    bool mayOpen() const;
 
     /// Whether opening number `opening` still stands; if not, nothing may be posted to it.
     bool
@@ -153,10 +164,16 @@ public:
         return givenUp_;
     }
 
-    /// Whether it is being found out if the peer of an opening that broke is lost. Until then none is opened.
+    /// Whether it is being found out if the peer is there. Until then nothing is opened.
     bool
     judging() const {
         return probing_;
+    }
+
+    /// Whether the end of the peer is noticed.
+    bool
+    errorHandling() const {
+        return errorHandling_;
     }
 
     /// Calls `judged` (without locks, soon) once it is known whether the peer of an opening that broke is
@@ -189,6 +206,12 @@ public:
     void
     tellUndelivered(Outbox::Undelivered undelivered) {
         undelivered_ = std::move(undelivered);
+    }
+
+    void
+    undelivered(const std::string &payload, LetterKind kind, const std::string &why) const {
+        if (undelivered_)
+            undelivered_(peerName_, payload, kind, why);
     }
 
     /// Opens, and calls `done` (without locks) once the peer has answered or cannot be reached. Never fails:
@@ -238,6 +261,7 @@ private:
     static void onError(void *connection, ucp_ep_h endpoint, ucs_status_t status);
     void breakWith(ucs_status_t status);
     void suspect(ucs_status_t status);
+    void findOut();
     void probed(const Status &answer);
     void judge(bool lost);
     static void onPinged(void *request, ucs_status_t status, void *connection);
@@ -258,7 +282,7 @@ private:
     std::function<void(const Status &why)> peerLost_;
     bool probing_ = false;
     std::chrono::steady_clock::time_point probingSince_{};
-    bool reached_ = false; ///< the peer was, after the last opening that broke
+    std::chrono::steady_clock::time_point seenAt_{}; ///< the peer's system, last
     std::vector<std::function<void(bool lost)>> awaitJudgement_;
     const std::uint64_t link_;
     std::uint64_t heard_ = 0;

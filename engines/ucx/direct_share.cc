@@ -39,7 +39,7 @@ DirectShare::reset() {
 }
 
 void
-DirectShare::feed() {
+DirectShare::goOn() {
     while (error_.ok() && !stopped_ && !allFed() && underWay_ < window_)
         postNext();
     if (error_.ok() && allFed() && !flushing_)

@@ -12,10 +12,10 @@ public:
     /// arrived.
     DirectShare(const ShareWork &work, Connection &connection, std::span<const Block> blocks, bool confirmed);
 
-    void feed() override;
+    void goOn() override;
 
     bool
-    over() const override {
+    done() const override {
         return underWay_ == 0 && (moved_ || !error_.ok() || (stopped_ && (!allFed() || awaited_ > 0)));
     }
 

@@ -190,7 +190,7 @@ UcxEngine::drainLetters() {
                              connection.peerName(), "', which takes none, wait; they may be lost");
                 connection.giveUp(Status(NIXL_ERR_CANCELED, "the agent has ended"));
             } else {
-                outbox.giveUp(Status(NIXL_ERR_CANCELED, "the agent has ended"), nullptr);
+                outbox.giveUp(Status(NIXL_ERR_CANCELED, "the agent has ended"), false);
             }
         };
         for (const auto &worker : workers_)
@@ -387,10 +387,38 @@ UcxEngine::loadRegion(Peer &peer, const nixlBasicDesc &, nixl_mem_t, std::string
     return std::unique_ptr<RemoteRegion>(new PeerRegion(std::move(key).value(), published.messageKey));
 }
 
-/// Knocks before the first connection is opened. NIXL_ERR_REMOTE_DISCONNECT: the peer is gone.
+/// Knocks if a connection would have to be opened without anybody having seen the peer, and waits while that
+/// is being found out. NIXL_ERR_REMOTE_DISCONNECT: the peer is gone; NIXL_ERR_BACKEND: it cannot be told in
+/// time.
 Status
-UcxEngine::meetFirst(UcxPeer &peer) const {
-    if (peer.met())
+UcxEngine::reach(UcxPeer &peer) const {
+    constexpr std::chrono::seconds kPatience{5};
+    const auto limit = std::chrono::steady_clock::now() + kPatience;
+    for (const auto &worker : workers_) {
+        Connection &connection = peer.connection(worker->index());
+        const auto judging = [&] { return worker->locked([&] { return connection.judging(); }); };
+        while (judging()) {
+            if (std::chrono::steady_clock::now() > limit)
+                return Status::error(NIXL_ERR_BACKEND, "a connection to '", peer.name(),
+                                     "' broke, and whether it is gone cannot be told");
+            worker->tryProgress();
+            std::this_thread::sleep_for(kPause);
+        }
+        NIXL_RETURN_IF_ERROR(worker->locked([&] { return connection.givenUp(); }));
+    }
+    return seePeer(peer);
+}
+
+/// The first part of it, which needs no worker.
+Status
+UcxEngine::seePeer(UcxPeer &peer) const {
+    bool unseen = false;
+    for (const auto &worker : workers_) {
+        Connection &connection = peer.connection(worker->index());
+        unseen |= !connection.stands() &&
+                  worker->locked([&] { return !peer.errorHandling() || !connection.mayOpen(); });
+    }
+    if (!unseen)
         return {};
     Knock knock(peer.socketAddresses());
     Knock::Answer answer = knock.look(Knock::Clock::now());
@@ -400,22 +428,8 @@ UcxEngine::meetFirst(UcxPeer &peer) const {
     }
     if (answer != Knock::Answer::kThere)
         return gone(peer.name(), answer);
-    peer.setMet();
-    return {};
-}
-
-/// meetFirst(), and waits while it is found out what became of a connection that broke.
-Status
-UcxEngine::reach(UcxPeer &peer) const {
-    NIXL_RETURN_IF_ERROR(meetFirst(peer));
-    for (const auto &worker : workers_) {
-        Connection &connection = peer.connection(worker->index());
-        while (worker->locked([&] { return connection.judging(); })) {
-            worker->tryProgress();
-            std::this_thread::sleep_for(kPause);
-        }
-        NIXL_RETURN_IF_ERROR(worker->locked([&] { return connection.givenUp(); }));
-    }
+    for (const auto &worker : workers_)
+        worker->locked([&] { peer.connection(worker->index()).seen(); });
     return {};
 }
 
@@ -562,7 +576,7 @@ UcxEngine::notify(Peer *peer, std::string_view message) {
     if (peer == nullptr)
         return notifySelf(message);
     auto &known = static_cast<UcxPeer &>(*peer);
-    NIXL_RETURN_IF_ERROR(meetFirst(known));
+    NIXL_RETURN_IF_ERROR(known.packs() ? seePeer(known) : reach(known));
     const std::shared_ptr<Connection> &connection = known.sharedConnection(0);
     NIXL_RETURN_IF_ERROR(awaitRoom(*connection, known.packs()));
     std::string payload = encodeNotification(agentName_, message);

@@ -68,7 +68,7 @@ private:
     std::string noDeviceMemory() const;
     Status checkMemory(nixl_mem_t memory) const;
     Result<std::vector<ProgressWorker *>> workersFor(const TransferSpec &spec);
-    Status meetFirst(UcxPeer &peer) const;
+    Status seePeer(UcxPeer &peer) const;
     Status reach(UcxPeer &peer) const;
     Status judged(UcxPeer &peer, Status failure) const;
     Result<Path> pathOf(UcxPeer &peer) const;

@@ -65,14 +65,29 @@ KeptConnections::take(const ProgressWorker &worker, const std::string &peerName,
     return taken;
 }
 
+bool
+KeptConnections::has(const Connection &like) const {
+    const LockGuard lock(mutex_);
+    return std::any_of(connections_.begin(), connections_.end(), [&](const auto &connection) {
+        return &connection->worker() == &like.worker() && connection->peerName() == like.peerName() &&
+               connection->address() == like.address();
+    });
+}
+
 void
-KeptConnections::closeBroken() {
+KeptConnections::look() {
     std::vector<std::shared_ptr<Connection>> broken;
+    std::vector<std::shared_ptr<Connection>> kept;
     {
         const LockGuard lock(mutex_);
+        if (connections_.empty())
+            return;
         broken = takeBroken();
+        kept = connections_;
     }
     closeAll(broken, true);
+    for (const auto &connection : kept)
+        connection->worker().with([&] { connection->askForLetters(); });
 }
 
 void

@@ -24,8 +24,12 @@ public:
     std::shared_ptr<Connection> take(const ProgressWorker &worker, const std::string &peerName,
                                      const std::string &address);
 
-    /// Closes those that broke.
-    void closeBroken();
+    /// Whether there is one of the same worker to the same peer.
+    bool has(const Connection &like) const;
+
+    /// Closes those that broke, and asks what peers have taken in of the letters of others. To be called now
+    /// and then.
+    void look();
 
     /// Closes all, as Connection::close().
     void close(bool force);

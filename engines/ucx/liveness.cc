@@ -15,6 +15,7 @@ constexpr std::chrono::milliseconds kTick{250};
 constexpr std::chrono::milliseconds kQuiet{1000};
 /// So long another connection has to be the only one over which a peer answers.
 constexpr std::chrono::milliseconds kReplace{1000};
+constexpr std::chrono::milliseconds kLongestReplace{60'000};
 /// A tick that is so late tells of this process, or its host: it was stopped, and what came meanwhile is not
 /// read yet.
 constexpr std::chrono::milliseconds kLate{1000};
@@ -92,7 +93,7 @@ Liveness::tick() {
         forgive(now);
     for (auto &[peer, watched] : peers_)
         look(*peer, watched, now);
-    kept_.closeBroken();
+    kept_.look();
 }
 
 void
@@ -107,8 +108,12 @@ Liveness::drive() {
 void
 Liveness::forgive(Clock::time_point now) {
     for (auto &[peer, watched] : peers_) {
-        for (Lane &lane : watched.lanes)
-            lane.since = lane.askedAt = now;
+        for (Lane &lane : watched.lanes) {
+            if (lane.silent)
+                continue;
+            lane.since = now;
+            lane.asked = false;
+        }
         if (watched.knock)
             watched.knock = std::make_unique<Knock>(peer->socketAddresses());
     }
@@ -179,6 +184,8 @@ Liveness::stall(UcxPeer &peer, Watched &watched) {
 void
 Liveness::resume(UcxPeer &peer, Watched &watched) {
     watched.stalled = false;
+    if (!std::exchange(watched.replaced, false))
+        watched.patience = kReplace;
     letGo(watched);
     peer.tell(PeerChange::kResumed, concat("agent '", peer.name(), "' answers again"));
 }
@@ -208,8 +215,14 @@ Liveness::tryAnother(UcxPeer &peer, Watched &watched, Clock::time_point now) {
         return;
     Connection &old = peer.connection(static_cast<unsigned>(lane - watched.lanes.begin()));
     if (watched.other && watched.kept && watched.answered == Clock::time_point() &&
-        now - watched.tried >= kReplace)
-        kept_.keep(std::exchange(watched.other, nullptr)); // it is of no use either
+        now - watched.tried >= kReplace) {
+        // It is of no use either. One more may be kept beside it, so that stalls do not add up.
+        if (kept_.has(*watched.other))
+            watched.other->worker().with([&] { watched.other->close(true); });
+        else
+            kept_.keep(watched.other);
+        watched.other = nullptr;
+    }
     if (!watched.other) {
         watched.kept = watched.tried == Clock::time_point();
         if (watched.kept)
@@ -224,6 +237,7 @@ Liveness::tryAnother(UcxPeer &peer, Watched &watched, Clock::time_point now) {
     }
     std::uint64_t heard = 0;
     watched.other->worker().with([&] {
+        watched.other->seen(); // its system answers the knock
         watched.other->ping();
         heard = watched.other->pulse().heard;
     });
@@ -231,8 +245,11 @@ Liveness::tryAnother(UcxPeer &peer, Watched &watched, Clock::time_point now) {
         return;
     if (watched.answered == Clock::time_point())
         watched.answered = now;
-    if (now - watched.answered < kReplace)
+    if (now - watched.answered < watched.patience)
         return;
+    // What takes longer to arrive than this must not end again and again.
+    watched.patience = std::min(2 * watched.patience, kLongestReplace);
+    watched.replaced = true;
     for (std::size_t i = 0; i < watched.lanes.size(); ++i) {
         if (!watched.lanes[i].silent)
             continue;

@@ -65,6 +65,8 @@ private:
         std::uint64_t heard = 0;           ///< of it when the try began
         Clock::time_point tried{};         ///< when that was
         Clock::time_point answered{};      ///< when it first did
+        std::chrono::milliseconds patience{1000}; ///< how long that has to be so before others are replaced
+        bool replaced = false;                    ///< some were, since it stalled
     };
 
     void run();

@@ -11,11 +11,14 @@ namespace {
 
 /// How soon a full peer is asked again, and one whose connection cannot be opened.
 constexpr std::chrono::milliseconds kRetry{10};
+constexpr std::chrono::milliseconds kLongestRetry{200};
 constexpr std::chrono::milliseconds kReopen{100};
 /// An answer is wanted to a letter that comes so long after the last such, or after so many bytes; to the
 /// last of many when the peer is asked whether it is there (liveness.h).
 constexpr std::chrono::milliseconds kAskEvery{10};
 constexpr std::uint64_t kAskBytes = std::uint64_t{1} << 20;
+constexpr const char *kNotSent = "; it was not sent";
+constexpr const char *kFateUnknown = "; whether it arrived is not known";
 /// What a letter counts beyond its payload.
 constexpr std::uint64_t kOverhead = 128;
 
@@ -24,6 +27,7 @@ constexpr std::uint64_t kOverhead = 128;
 struct Outbox::Sending {
     Outbox *outbox;
     LetterPtr letter;
+    std::uint64_t opening;
     char header[kLetterHeaderBytes];
 };
 
@@ -48,15 +52,27 @@ Outbox::send(const std::shared_ptr<Connection> &connection, LetterKind kind, std
 bool
 Outbox::push(LetterPtr letter) {
     if (const Status gone = connection_.givenUp(); !gone.ok()) {
-        tell(letter, gone);
+        if (letter->done)
+            tell(letter, gone);
+        else
+            connection_.undelivered(letter->payload, letter->kind, gone.message() + kNotSent);
         return false;
     }
+    if (letter->kind == LetterKind::kFailure && bytes() > kMostBytes)
+        return false; // of those nobody waits for room
     bytes_.fetch_add(letter->payload.size() + kOverhead);
     letters_.push_back(letter);
     join();
-    if (next_ + 1 == end() && !blocked_ && (connection_.stands(opening_) || openAnew()) && mayTransmit())
+    if (!connection_.stands(opening_))
+        (void)openAnew();
+    if (next_ + 1 == end() && !blocked_ && mayTransmit())
         transmit(wantsAnswer(letter->payload.size()));
     return letter->sent;
+}
+
+bool
+Outbox::waits() const {
+    return blocked_ || next_ < end() || sending_ > 0 || (!letters_.empty() && !connection_.stands(opening_));
 }
 
 bool
@@ -76,6 +92,8 @@ Outbox::join() {
 
 bool
 Outbox::wantsAnswer(std::size_t bytes) {
+    if (!connection_.errorHandling())
+        return true; // it is not asked otherwise
     unasked_ += bytes + kOverhead;
     const auto now = Clock::now();
     if (unasked_ < kAskBytes && now - asked_ < kAskEvery)
@@ -89,7 +107,7 @@ Outbox::wantsAnswer(std::size_t bytes) {
 bool
 Outbox::transmit(bool answer) {
     const LetterPtr &letter = letters_[next_ - first_];
-    auto *sending = new Sending{this, letter, {}};
+    auto *sending = new Sending{this, letter, opening_, {}};
     encodeLetterHeader({connection_.link(), next_, letter->kind, answer}, sending->header);
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
@@ -127,7 +145,7 @@ Outbox::onSent(void *request, ucs_status_t status, void *argument) {
         sending->letter->sent = true;
         outbox.tell(sending->letter, Status());
     } else {
-        (void)outbox.connection_.report(outbox.opening_, status, false);
+        (void)outbox.connection_.report(sending->opening, status, false);
     }
     outbox.connection_.worker().api().request_free(request);
 }
@@ -182,10 +200,11 @@ Outbox::feed() {
 /// One letter at a time, until the peer says that it took it in.
 void
 Outbox::retryFull() {
-    if (Clock::now() >= retryAt_ && next_ < end()) {
+    if (Clock::now() >= retryAt_ && next_ < end() && sending_ == 0) {
         const LetterPtr held = letters_[next_ - first_];
         const bool went = transmit(true);
-        retryAt_ = Clock::now() + kRetry;
+        retryAt_ = Clock::now() + retry_;
+        retry_ = std::min(2 * retry_, kLongestRetry);
         if (went && held->sent)
             tell(held, Status());
         next_ = first_;
@@ -196,8 +215,10 @@ Outbox::retryFull() {
 
 void
 Outbox::takeIn(const Pong &pong) {
-    if (pong.expected > end())
-        return; // of a stranger
+    if (pong.expected > end() || pong.expected < first_)
+        return; // of a stranger, or overtaken by another
+    if (pong.expected > first_)
+        retry_ = kRetry;
     for (; first_ < pong.expected; ++first_) {
         const LetterPtr &letter = letters_.front();
         const std::uint64_t size = letter->payload.size() + kOverhead;
@@ -215,19 +236,18 @@ Outbox::takeIn(const Pong &pong) {
     onTheWay_ = 0;
     const bool full = pong.state == LetterState::kFull;
     if (full && !blocked_)
-        retryAt_ = Clock::now() + kRetry;
-    blocked_ = full;
+        retryAt_ = Clock::now() + retry_;
+    blocked_ = full && !letters_.empty();
 }
 
 void
-Outbox::giveUp(const Status &why, const Undelivered &undelivered) {
+Outbox::giveUp(const Status &why, bool tellUndelivered) {
     for (const LetterPtr &letter : letters_) {
         if (letter->done)
             tell(letter, why);
-        else if (undelivered)
-            undelivered(connection_.peerName(), letter->payload, letter->kind,
-                        concat(why.message(),
-                               letter->sent ? "; whether it arrived is not known" : "; it was not sent"));
+        else if (tellUndelivered)
+            connection_.undelivered(letter->payload, letter->kind,
+                                    why.message() + (letter->sent ? kFateUnknown : kNotSent));
     }
     first_ = next_ = end();
     letters_.clear();

@@ -24,7 +24,7 @@ public:
     /// Called without locks: success once UCX has sent the letter, or why it never will.
     using Done = std::function<void(const Status &)>;
 
-    /// Told of each letter whose Done was success, or that has none, if it may not have arrived.
+    /// Told of a letter that may not have arrived although its sender was told nothing else.
     using Undelivered = std::function<void(const std::string &peer, const std::string &payload,
                                            LetterKind kind, const std::string &why)>;
 
@@ -60,10 +60,7 @@ public:
     }
 
     /// Whether a letter is still to be sent, for the first time or because the peer had no room.
-    bool
-    waits() const {
-        return blocked_ || next_ < end() || sending_ > 0;
-    }
+    bool waits() const;
 
     /// Whether the worker works on it.
     bool
@@ -79,8 +76,9 @@ public:
 
     void takeIn(const Pong &pong);
 
-    /// The peer is lost, or given up: no letter is sent any more, and `undelivered` is told, under the lock.
-    void giveUp(const Status &why, const Undelivered &undelivered);
+    /// No letter is sent any more. Those whose Done was success, or that have none, may not have arrived,
+    /// which the connection tells if it is to.
+    void giveUp(const Status &why, bool tellUndelivered);
 
     void feed() override;
     bool over() const override;
@@ -123,15 +121,16 @@ private:
     static void onSent(void *request, ucs_status_t status, void *sending);
 
     Connection &connection_;
-    std::shared_ptr<Connection> keep_; ///< while the worker works on it
-    std::deque<LetterPtr> letters_;    ///< that were not taken in
-    std::uint64_t first_ = 0;          ///< number of the first of them
-    std::uint64_t next_ = 0;           ///< number of the one to send next
-    std::uint64_t opening_ = 0;        ///< of the connection over which those before it were sent
-    std::uint64_t onTheWay_ = 0;       ///< bytes of those before it
-    std::size_t sending_ = 0;          ///< requests of UCX
-    std::uint64_t unasked_ = 0;        ///< bytes since an answer was wanted
-    Clock::time_point asked_{};        ///< when that was
+    std::shared_ptr<Connection> keep_;    ///< while the worker works on it
+    std::deque<LetterPtr> letters_;       ///< that were not taken in
+    std::uint64_t first_ = 0;             ///< number of the first of them
+    std::uint64_t next_ = 0;              ///< number of the one to send next
+    std::uint64_t opening_ = 0;           ///< of the connection over which those before it were sent
+    std::uint64_t onTheWay_ = 0;          ///< bytes of those before it
+    std::size_t sending_ = 0;             ///< requests of UCX
+    std::uint64_t unasked_ = 0;           ///< bytes since an answer was wanted
+    Clock::time_point asked_{};           ///< when that was
+    std::chrono::milliseconds retry_{10}; ///< pause before a full peer is tried again
     Clock::time_point retryAt_{};      ///< not before: opening anew, or a letter for which there was no room
     std::atomic<bool> blocked_{false}; ///< the peer has no room
     std::atomic<std::uint64_t> bytes_{0};

@@ -141,7 +141,7 @@ PackedShare::reset() {
 }
 
 void
-PackedShare::feed() {
+PackedShare::goOn() {
     // The connection may break while only answers are missing, of which no request of UCX tells.
     if (running_ && error_.ok())
         canPost();

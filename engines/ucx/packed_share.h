@@ -72,7 +72,7 @@ public:
     static Result<std::unique_ptr<Share>> create(const ShareWork &work, Connection &connection,
                                                  std::span<const Block> blocks, RunTable &runs,
                                                  std::size_t mostPieces);
-    void feed() override;
+    void goOn() override;
 
     void
     cutOff() override {
@@ -81,7 +81,7 @@ public:
     }
 
     bool
-    over() const override {
+    done() const override {
         return underWay_ == 0 && !running_;
     }
 

@@ -1,7 +1,6 @@
 // A peer, as an engine knows it.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -97,17 +96,6 @@ public:
     /// worker.
     void giveUp(const Status &why);
 
-    /// Whether its process was seen to exist. Any thread.
-    bool
-    met() const {
-        return met_.load(std::memory_order_relaxed);
-    }
-
-    void
-    setMet() {
-        met_.store(true, std::memory_order_relaxed);
-    }
-
 private:
     void setLost(const Status &why);
 
@@ -123,7 +111,6 @@ private:
     const bool packs_;
     const bool keep_; ///< its connections
     const bool closeForce_;
-    std::atomic<bool> met_{false};
     mutable Mutex mutex_; ///< after the lock of a worker
     Status lost_ NIXL_GUARDED_BY(mutex_);
     std::vector<std::shared_ptr<Connection>> connections_; // by index of the worker

@@ -1,5 +1,6 @@
 #include "engines/ucx/receiver.h"
 
+#include <memory>
 #include <utility>
 
 #include "engines/ucx/link_message.h"
@@ -9,11 +10,11 @@ namespace nixl::ucx {
 
 namespace {
 
-/// Links that are remembered. Of one that was forgotten a letter would be taken in twice if its answer was
-/// lost; whoever is not heard of while this many others are has most likely gone.
+/// Links that are remembered. Of one that was forgotten a letter could be taken in twice or be missed;
+/// whoever is not heard of while this many others are has most likely gone.
 constexpr std::size_t kMostLinks = 1 << 16;
-/// Answers that may wait for peers that do not read.
-constexpr std::size_t kMostAnswers = 4096;
+/// Answers that may wait for an endpoint; the next question is asked again.
+constexpr std::size_t kMostAnswers = 64;
 
 bool
 complete(const ucp_am_recv_param_t &param, std::size_t length) {
@@ -158,24 +159,32 @@ Receiver::takeFailure(std::string_view payload) {
 
 void
 Receiver::answer(const ucp_am_recv_param_t &param, const Pong &pong) {
-    if ((param.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0 || answering_ >= kMostAnswers)
+    if ((param.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0)
+        return;
+    const auto waiting = answering_.find(param.reply_ep);
+    if (waiting != answering_.end() && waiting->second >= kMostAnswers)
         return;
     char header[kPongBytes];
     encodePong(pong, header);
+    auto answering = std::make_unique<Answering>(Answering{this, param.reply_ep});
     ucp_request_param_t how{};
     how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
     how.cb.send = onAnswered;
-    how.user_data = this;
+    how.user_data = answering.get();
     how.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_COPY_HEADER;
-    if (UCS_PTR_IS_PTR(
+    if (!UCS_PTR_IS_PTR(
             worker_.api().am_send_nbx(param.reply_ep, kPong, header, sizeof header, nullptr, 0, &how)))
-        ++answering_;
+        return;
+    (void)answering.release();
+    ++answering_[param.reply_ep];
 }
 
 void
 Receiver::onAnswered(void *request, ucs_status_t, void *argument) {
-    auto *self = static_cast<Receiver *>(argument);
-    --self->answering_;
+    const std::unique_ptr<Answering> answering(static_cast<Answering *>(argument));
+    Receiver *self = answering->receiver;
+    if (const auto waiting = self->answering_.find(answering->endpoint); --waiting->second == 0)
+        self->answering_.erase(waiting);
     self->worker_.api().request_free(request);
 }
 

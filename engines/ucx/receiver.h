@@ -42,7 +42,14 @@ private:
                                  std::size_t length, const ucp_am_recv_param_t *param);
     static ucs_status_t onPing(void *receiver, const void *header, std::size_t headerLength, void *data,
                                std::size_t length, const ucp_am_recv_param_t *param);
-    static void onAnswered(void *request, ucs_status_t status, void *receiver);
+
+    /// An answer that UCX has not sent yet.
+    struct Answering {
+        Receiver *receiver;
+        ucp_ep_h endpoint;
+    };
+
+    static void onAnswered(void *request, ucs_status_t status, void *answering);
 
     Link &linkOf(const LetterHeader &letter);
     bool takeIn(LetterKind kind, std::string_view payload);
@@ -57,8 +64,8 @@ private:
     // Under the worker's lock.
     Links links_; ///< the one that was heard of last is first
     std::unordered_map<std::uint64_t, Links::iterator> byId_;
-    std::size_t answering_ = 0; ///< answers that UCX has not sent yet
-    bool dropping_ = false;     ///< of plain notifications, which was said
+    std::unordered_map<ucp_ep_h, std::size_t> answering_; ///< answers that an endpoint has not taken yet
+    bool dropping_ = false;                               ///< of plain notifications, which was said
 };
 
 } // namespace nixl::ucx

@@ -16,14 +16,31 @@ Share::small() const {
 
 void
 Share::start() {
-    stopped_ = moved_ = false;
+    begun_ = stopped_ = moved_ = false;
+    opening_ = 0;
     error_ = {};
+    begin();
+}
+
+void
+Share::begin() {
     const auto opening = connection_.open();
+    if (!opening.ok() && connection_.judging())
+        return;
     if (opening.ok())
         opening_ = opening.value();
     else
         error_ = opening.status();
+    begun_ = true;
     reset();
+}
+
+void
+Share::feed() {
+    if (!begun_ && !stopped_)
+        begin();
+    if (begun_)
+        goOn();
 }
 
 bool

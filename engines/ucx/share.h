@@ -27,6 +27,14 @@ public:
     /// Begins another run. REQUIRES: the worker's lock; not under way.
     void start();
 
+    /// A run waits first while it is being found out whether the peer is there.
+    void feed() final;
+
+    bool
+    over() const final {
+        return begun_ ? done() : stopped_;
+    }
+
     /// Stops feeding. REQUIRES: the worker's lock.
     void
     stop() {
@@ -70,6 +78,14 @@ protected:
     /// For a run that begins; opening_ is that of the run, or error_ says why there is none.
     virtual void reset() = 0;
 
+    /// Starts what can be started now, of a run that has begun.
+    virtual void goOn() = 0;
+
+    /// Nothing of a run that has begun is under way, and nothing more will be started.
+    virtual bool done() const = 0;
+
+    void begin();
+
     /// Looks at what a post returned. True: it is under way. False: it ended at once, well or with error_.
     bool underWay(void *request);
 
@@ -86,6 +102,7 @@ protected:
     // Under the worker's lock while it runs.
     std::uint64_t opening_ = 0;
     unsigned underWay_ = 0; ///< requests to UCX that have not ended
+    bool begun_ = false;
     bool stopped_ = false;
     bool moved_ = false; ///< everything
     Status error_;

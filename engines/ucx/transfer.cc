@@ -119,8 +119,13 @@ Transfer::moved() {
     if (notifies) {
         notify(way, run, std::move(*message));
     } else if (broken) {
-        broken->worker().enter(
-            [&] { broken->whenJudged([=](bool lost) { self->judged(way, run, message, lost); }); });
+        broken->worker().enter([&] {
+            broken->whenJudged([=](bool lost) {
+                if (!lost) // also if the run was cancelled meanwhile
+                    self->tellFailure(way, message, outcome);
+                self->judged(run, outcome, lost);
+            });
+        });
     } else {
         if (!outcome.ok())
             tellFailure(way, message, outcome);
@@ -168,22 +173,12 @@ Transfer::tellFailure(const Way &way, const std::optional<std::string> &message,
 
 /// Whether the peer of a connection that broke is lost.
 void
-Transfer::judged(const Way &way, std::uint64_t run, const std::optional<std::string> &message, bool lost) {
-    const auto judging = [&]() NIXL_REQUIRES(mutex_) { return run == run_ && phase_ == Phase::kJudging; };
-    Status outcome;
-    {
-        LockGuard lock(mutex_);
-        if (!judging())
-            return;
-        outcome = outcome_;
-    }
-    if (!lost)
-        tellFailure(way, message, outcome);
+Transfer::judged(std::uint64_t run, const Status &outcome, bool lost) {
     LockGuard lock(mutex_);
-    if (!judging())
+    if (run != run_ || phase_ != Phase::kJudging)
         return;
     peerLives_ = !lost;
-    endLocked(std::move(outcome));
+    endLocked(outcome);
 }
 
 /// Ends a run, unless cancel() has ended it.
@@ -241,6 +236,8 @@ Transfer::cancel(std::chrono::milliseconds patience) {
                 peerLives_ = true;
                 endLocked(outcome_);
             }
+            if (phase_ == Phase::kNotifying && context_.loopback)
+                (void)context_.toSelf.withdraw(this);
             if (phase_ == Phase::kNotifying)
                 endLocked(Status(NIXL_ERR_CANCELED,
                                  "the transfer was cancelled after its data was moved; its "

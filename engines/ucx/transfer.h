@@ -80,8 +80,7 @@ private:
     void notify(const Way &way, std::uint64_t run, std::string message);
     void tellFailure(const Way &way, const std::optional<std::string> &message, const Status &why);
     std::shared_ptr<Connection> brokenConnection() const;
-    void judged(const Way &way, std::uint64_t run, const std::optional<std::string> &message, bool lost)
-        NIXL_EXCLUDES(mutex_);
+    void judged(std::uint64_t run, const Status &outcome, bool lost) NIXL_EXCLUDES(mutex_);
     void end(std::uint64_t run, Status status) NIXL_EXCLUDES(mutex_);
     void endLocked(Status status) NIXL_REQUIRES(mutex_);
 
