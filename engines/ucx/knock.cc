@@ -46,7 +46,7 @@ addressOf(const TcpInterface &interface, const std::vector<TcpInterface> &own) {
     if (interface.device.size() < kHead || interface.interface.size() < sizeof(in_port_t))
         return std::nullopt;
     const bool loopback = (interface.device[0] & kLoopback) != 0;
-    const int family = interface.device[1];
+    const int family = static_cast<unsigned char>(interface.device[1]);
     const std::string_view ip = interface.device.substr(kHead);
     in_port_t port = 0;
     std::memcpy(&port, interface.interface.data(), sizeof port);

@@ -13,6 +13,7 @@ Anteroom::enter(const std::string &agent, std::string message, const void *who, 
         return closed_;
     if (waiting_.empty() && inbox_.push(agent, std::move(message)))
         return Status();
+    // NOLINTNEXTLINE(bugprone-use-after-move): an inbox that is full leaves it
     waiting_.push_back({agent, std::move(message), who, std::move(entered)});
     return std::nullopt;
 }
