@@ -3,47 +3,35 @@
 #include <cstring>
 #include <string>
 
+#include "engines/ucx/header_bytes.h"
+
 namespace nixl::ucx {
 
 namespace {
 
 constexpr std::string_view kMark = "nixlpak2";
 
-template<typename Number>
-void
-put(char *&at, Number number) {
-    std::memcpy(at, &number, sizeof number);
-    at += sizeof number;
-}
-
-template<typename Number>
-void
-get(const char *&at, Number &number) {
-    std::memcpy(&number, at, sizeof number);
-    at += sizeof number;
-}
-
 } // namespace
 
 void
 encodeRequest(const BlockRequest &request, std::span<const MessagePiece> pieces, char *header) {
-    put(header, request.run.secret);
-    put(header, request.run.place);
-    put(header, request.message);
+    putNumber(header, request.run.secret);
+    putNumber(header, request.run.place);
+    putNumber(header, request.message);
     for (const MessagePiece &piece : pieces) {
-        put(header, piece.key);
-        put(header, piece.address);
-        put(header, piece.length);
+        putNumber(header, piece.key);
+        putNumber(header, piece.address);
+        putNumber(header, piece.length);
     }
 }
 
 void
 encodeAnswer(const BlockAnswer &answer, char *header) {
-    put(header, answer.run.secret);
-    put(header, answer.run.place);
-    put(header, answer.message);
-    put(header, answer.code);
-    put(header, answer.piece);
+    putNumber(header, answer.run.secret);
+    putNumber(header, answer.run.place);
+    putNumber(header, answer.message);
+    putNumber(header, answer.code);
+    putNumber(header, answer.piece);
 }
 
 Result<ReceivedRequest>
@@ -53,9 +41,9 @@ decodeRequest(std::string_view header) {
         return Status::error(NIXL_ERR_MISMATCH, "a request of ", header.size(), " bytes");
     ReceivedRequest received{{}, (header.size() - kRequestBytes) / kPieceBytes, 0};
     const char *at = header.data();
-    get(at, received.request.run.secret);
-    get(at, received.request.run.place);
-    get(at, received.request.message);
+    getNumber(at, received.request.run.secret);
+    getNumber(at, received.request.run.place);
+    getNumber(at, received.request.message);
     for (std::size_t i = 0; i < received.pieces; ++i) {
         const std::uint64_t length = pieceAt(header, i).length;
         if (length > kMessageBytes - received.bytes)
@@ -69,9 +57,9 @@ MessagePiece
 pieceAt(std::string_view header, std::size_t index) {
     MessagePiece piece{};
     const char *at = header.data() + kRequestBytes + index * kPieceBytes;
-    get(at, piece.key);
-    get(at, piece.address);
-    get(at, piece.length);
+    getNumber(at, piece.key);
+    getNumber(at, piece.address);
+    getNumber(at, piece.length);
     return piece;
 }
 
@@ -81,11 +69,11 @@ decodeAnswer(std::string_view header) {
         return Status::error(NIXL_ERR_MISMATCH, "an answer of ", header.size(), " bytes");
     BlockAnswer answer{};
     const char *at = header.data();
-    get(at, answer.run.secret);
-    get(at, answer.run.place);
-    get(at, answer.message);
-    get(at, answer.code);
-    get(at, answer.piece);
+    getNumber(at, answer.run.secret);
+    getNumber(at, answer.run.place);
+    getNumber(at, answer.message);
+    getNumber(at, answer.code);
+    getNumber(at, answer.piece);
     return answer;
 }
 
@@ -121,7 +109,7 @@ appendMessageKey(std::string_view packedKey, std::uint64_t messageKey) {
     std::string published(packedKey.size() + sizeof messageKey, '\0');
     std::memcpy(published.data(), packedKey.data(), packedKey.size());
     char *at = published.data() + packedKey.size();
-    put(at, messageKey);
+    putNumber(at, messageKey);
     return published;
 }
 
@@ -132,7 +120,7 @@ splitMessageKey(std::string_view published) {
         return split;
     split.packedKey.remove_suffix(sizeof split.messageKey);
     const char *at = published.data() + split.packedKey.size();
-    get(at, split.messageKey);
+    getNumber(at, split.messageKey);
     return split;
 }
 

@@ -1,7 +1,6 @@
 #include "engines/ucx/link_message.h"
 
-#include <cstring>
-
+#include "engines/ucx/header_bytes.h"
 #include "wire/container.h"
 
 namespace nixl::ucx {
@@ -12,20 +11,6 @@ namespace {
 constexpr std::size_t kMostWords = 64 << 10;
 constexpr std::uint32_t kAnswer = 1;
 
-template<typename Number>
-void
-put(char *&at, Number number) {
-    std::memcpy(at, &number, sizeof number);
-    at += sizeof number;
-}
-
-template<typename Number>
-void
-get(const char *&at, Number &number) {
-    std::memcpy(&number, at, sizeof number);
-    at += sizeof number;
-}
-
 Status
 checkSize(std::string_view header, std::size_t bytes, const char *what) {
     return header.size() == bytes
@@ -33,14 +18,31 @@ checkSize(std::string_view header, std::size_t bytes, const char *what) {
                : Status::error(NIXL_ERR_MISMATCH, what, " with a header of ", header.size(), " bytes");
 }
 
+/// The items that notifications and failures begin with.
+Result<Notification>
+takeMessage(Reader &reader, std::uint64_t maxBytes) {
+    const auto name = reader.take("name");
+    if (!name.ok())
+        return name.status();
+    if (name.value().empty())
+        return Status::error(NIXL_ERR_MISMATCH, "the sender has no name");
+    const auto message = reader.take("msg");
+    if (!message.ok())
+        return message.status();
+    if (message.value().size() > maxBytes)
+        return Status::error(NIXL_ERR_MISMATCH, "it has ", message.value().size(), " bytes; the limit is ",
+                             maxBytes, " (NIXL_NOTIF_MAX_BYTES)");
+    return Notification{std::string(name.value()), std::string(message.value())};
+}
+
 } // namespace
 
 void
 encodeLetterHeader(const LetterHeader &letter, char *header) {
-    put(header, letter.link);
-    put(header, letter.number);
-    put(header, static_cast<std::uint32_t>(letter.kind));
-    put(header, letter.answer ? kAnswer : 0U);
+    putNumber(header, letter.link);
+    putNumber(header, letter.number);
+    putNumber(header, static_cast<std::uint32_t>(letter.kind));
+    putNumber(header, letter.answer ? kAnswer : 0U);
 }
 
 Result<LetterHeader>
@@ -50,10 +52,10 @@ decodeLetterHeader(std::string_view header) {
     std::uint32_t kind = 0;
     std::uint32_t flags = 0;
     const char *at = header.data();
-    get(at, letter.link);
-    get(at, letter.number);
-    get(at, kind);
-    get(at, flags);
+    getNumber(at, letter.link);
+    getNumber(at, letter.number);
+    getNumber(at, kind);
+    getNumber(at, flags);
     if (kind > static_cast<std::uint32_t>(LetterKind::kFailure))
         return Status::error(NIXL_ERR_MISMATCH, "a letter of kind ", kind);
     letter.kind = static_cast<LetterKind>(kind);
@@ -63,8 +65,8 @@ decodeLetterHeader(std::string_view header) {
 
 void
 encodePing(const Ping &ping, char *header) {
-    put(header, ping.link);
-    put(header, ping.number);
+    putNumber(header, ping.link);
+    putNumber(header, ping.number);
 }
 
 Result<Ping>
@@ -72,17 +74,17 @@ decodePing(std::string_view header) {
     NIXL_RETURN_IF_ERROR(checkSize(header, kPingBytes, "a ping"));
     Ping ping{};
     const char *at = header.data();
-    get(at, ping.link);
-    get(at, ping.number);
+    getNumber(at, ping.link);
+    getNumber(at, ping.number);
     return ping;
 }
 
 void
 encodePong(const Pong &pong, char *header) {
-    put(header, pong.link);
-    put(header, pong.expected);
-    put(header, static_cast<std::uint32_t>(pong.state));
-    put(header, pong.ping);
+    putNumber(header, pong.link);
+    putNumber(header, pong.expected);
+    putNumber(header, static_cast<std::uint32_t>(pong.state));
+    putNumber(header, pong.ping);
 }
 
 Result<Pong>
@@ -91,10 +93,10 @@ decodePong(std::string_view header) {
     Pong pong{};
     std::uint32_t state = 0;
     const char *at = header.data();
-    get(at, pong.link);
-    get(at, pong.expected);
-    get(at, state);
-    get(at, pong.ping);
+    getNumber(at, pong.link);
+    getNumber(at, pong.expected);
+    getNumber(at, state);
+    getNumber(at, pong.ping);
     if (state > static_cast<std::uint32_t>(LetterState::kGap))
         return Status::error(NIXL_ERR_MISMATCH, "a pong of state ", state);
     pong.state = static_cast<LetterState>(state);
@@ -114,20 +116,7 @@ encodeNotification(std::string_view sender, std::string_view message) {
 Result<Notification>
 decodeNotification(std::string_view payload, std::uint64_t maxBytes) {
     auto reader = Reader::open(payload);
-    if (!reader.ok())
-        return reader.status();
-    const auto name = reader.value().take("name");
-    if (!name.ok())
-        return name.status();
-    if (name.value().empty())
-        return Status::error(NIXL_ERR_MISMATCH, "the sender has no name");
-    const auto message = reader.value().take("msg");
-    if (!message.ok())
-        return message.status();
-    if (message.value().size() > maxBytes)
-        return Status::error(NIXL_ERR_MISMATCH, "it has ", message.value().size(), " bytes; the limit is ",
-                             maxBytes, " (NIXL_NOTIF_MAX_BYTES)");
-    return Notification{std::string(name.value()), std::string(message.value())};
+    return reader.ok() ? takeMessage(reader.value(), maxBytes) : reader.status();
 }
 
 std::string
@@ -147,19 +136,15 @@ decodeFailure(std::string_view payload, std::uint64_t maxBytes) {
     auto reader = Reader::open(payload);
     if (!reader.ok())
         return reader.status();
-    const auto name = reader.value().take("name");
-    if (!name.ok())
-        return name.status();
-    const auto message = reader.value().take("msg");
+    auto message = takeMessage(reader.value(), maxBytes);
     if (!message.ok())
         return message.status();
     const auto why = reader.value().take("why");
     if (!why.ok())
         return why.status();
-    if (name.value().empty() || message.value().size() > maxBytes || why.value().size() > kMostWords)
-        return Status::error(NIXL_ERR_MISMATCH, "a failure whose parts have ", name.value().size(), ", ",
-                             message.value().size(), " and ", why.value().size(), " bytes");
-    return FailedNotification{std::string(name.value()), std::string(message.value()),
+    if (why.value().size() > kMostWords)
+        return Status::error(NIXL_ERR_MISMATCH, "its reason has ", why.value().size(), " bytes");
+    return FailedNotification{std::move(message.value().agent), std::move(message.value().message),
                               std::string(why.value())};
 }
 

@@ -1,11 +1,10 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "engines/local/protocol.h"
+#include "fuzz/promise.h"
 #include "fuzz/targets.h"
 
 namespace nixl::fuzz {
@@ -13,14 +12,6 @@ namespace nixl::fuzz {
 namespace {
 
 using namespace local;
-
-void
-require(bool condition, const char *promise) {
-    if (condition)
-        return;
-    std::fprintf(stderr, "broken promise: %s\n", promise);
-    std::abort();
-}
 
 /// A payload that is accepted is what the encoder would have written.
 template<typename T, typename Encode>

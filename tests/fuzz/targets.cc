@@ -1,9 +1,8 @@
 #include "fuzz/targets.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
+#include "fuzz/promise.h"
 #include "util/log.h"
 #include "utils/serdes/serdes.h"
 #include "wire/desc_list.h"
@@ -13,14 +12,6 @@
 namespace nixl::fuzz {
 
 namespace {
-
-void
-require(bool condition, const char *promise) {
-    if (condition)
-        return;
-    std::fprintf(stderr, "broken promise: %s\n", promise);
-    std::abort();
-}
 
 /// Parsers log what they refuse; nobody reads a million such lines.
 class QuietLog {

@@ -1,5 +1,3 @@
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -9,19 +7,12 @@
 #include "engines/ucx/knock.h"
 #include "engines/ucx/link_message.h"
 #include "engines/ucx/rkey_check.h"
+#include "fuzz/promise.h"
 #include "fuzz/targets.h"
 
 namespace nixl::fuzz {
 
 namespace {
-
-void
-require(bool condition, const char *promise) {
-    if (condition)
-        return;
-    std::fprintf(stderr, "broken promise: %s\n", promise);
-    std::abort();
-}
 
 template<typename Check>
 void
