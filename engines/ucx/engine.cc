@@ -387,9 +387,8 @@ UcxEngine::loadRegion(Peer &peer, const nixlBasicDesc &, nixl_mem_t, std::string
     return std::unique_ptr<RemoteRegion>(new PeerRegion(std::move(key).value(), published.messageKey));
 }
 
-/// Knocks if a connection would have to be opened without anybody having seen the peer, and waits while that
-/// is being found out. NIXL_ERR_REMOTE_DISCONNECT: the peer is gone; NIXL_ERR_BACKEND: it cannot be told in
-/// time.
+/// seePeer(), once it has been found out what became of connections that broke. NIXL_ERR_REMOTE_DISCONNECT:
+/// the peer is gone; NIXL_ERR_BACKEND: it cannot be told in time.
 Status
 UcxEngine::reach(UcxPeer &peer) const {
     constexpr std::chrono::seconds kPatience{5};
@@ -409,7 +408,8 @@ UcxEngine::reach(UcxPeer &peer) const {
     return seePeer(peer);
 }
 
-/// The first part of it, which needs no worker.
+/// Knocks if a connection would have to be opened without anybody having seen the peer's system answer.
+/// NIXL_ERR_REMOTE_DISCONNECT: the peer is gone.
 Status
 UcxEngine::seePeer(UcxPeer &peer) const {
     bool unseen = false;

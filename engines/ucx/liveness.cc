@@ -156,7 +156,7 @@ void
 Liveness::look(Lane &lane, bool asks, Connection &connection, Clock::time_point now) {
     const Connection::Pulse pulse = connection.pulse();
     if (!pulse.stands || pulse.heard != lane.heard) {
-        lane = {pulse.heard, now, false, {}, false, pulse.broken && !pulse.stands};
+        lane = {pulse.heard, now, false, {}, false, pulse.broken};
         return;
     }
     lane.broken = false;
@@ -224,8 +224,7 @@ Liveness::tryAnother(UcxPeer &peer, Watched &watched, Clock::time_point now) {
         watched.other = nullptr;
     }
     if (!watched.other) {
-        watched.kept = watched.tried == Clock::time_point();
-        if (watched.kept)
+        if (watched.tried == Clock::time_point())
             watched.other = kept_.take(old.worker(), peer.name(), old.address());
         watched.kept = watched.other != nullptr;
         if (!watched.other)

@@ -106,7 +106,7 @@ Outbox::wantsAnswer(std::size_t bytes) {
 /// Sends the next letter. False: the connection does not take it.
 bool
 Outbox::transmit(bool answer) {
-    const LetterPtr &letter = letters_[next_ - first_];
+    const LetterPtr &letter = this->letter(next_);
     auto *sending = new Sending{this, letter, opening_, {}};
     encodeLetterHeader({connection_.link(), next_, letter->kind, answer}, sending->header);
     ucp_request_param_t param{};
@@ -124,9 +124,9 @@ Outbox::transmit(bool answer) {
         return true;
     --sending_;
     const ucs_status_t status = UCS_PTR_STATUS(request);
-    if (status == UCS_OK)
+    if (status == UCS_OK) {
         letter->sent = true;
-    else {
+    } else {
         --next_;
         onTheWay_ -= letter->payload.size() + kOverhead;
         retryAt_ = Clock::now() + kReopen;
@@ -175,9 +175,7 @@ Outbox::openAnew() {
 
 void
 Outbox::feed() {
-    if (next_ == end() && connection_.stands(opening_))
-        return;
-    if (letters_.empty())
+    if (letters_.empty() || (next_ == end() && connection_.stands(opening_)))
         return;
     if (!connection_.stands(opening_) && !openAnew()) {
         connection_.worker().lookAgain();
@@ -188,9 +186,8 @@ Outbox::feed() {
         return;
     }
     while (next_ < end() && mayTransmit()) {
-        const std::size_t bytes = letter(next_).payload.size();
-        const LetterPtr held = letters_[next_ - first_];
-        if (!transmit(wantsAnswer(bytes)))
+        const LetterPtr held = letter(next_);
+        if (!transmit(wantsAnswer(held->payload.size())))
             break;
         if (held->sent)
             tell(held, Status());
@@ -201,11 +198,11 @@ Outbox::feed() {
 void
 Outbox::retryFull() {
     if (Clock::now() >= retryAt_ && next_ < end() && sending_ == 0) {
-        const LetterPtr held = letters_[next_ - first_];
-        const bool went = transmit(true);
+        const LetterPtr held = letter(next_);
+        (void)transmit(true);
         retryAt_ = Clock::now() + retry_;
         retry_ = std::min(2 * retry_, kLongestRetry);
-        if (went && held->sent)
+        if (held->sent)
             tell(held, Status());
         next_ = first_;
         onTheWay_ = 0;

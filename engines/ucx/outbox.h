@@ -113,9 +113,9 @@ private:
     void tell(const LetterPtr &letter, Status status);
     void join();
 
-    Letter &
-    letter(std::uint64_t number) {
-        return *letters_[number - first_];
+    const LetterPtr &
+    letter(std::uint64_t number) const {
+        return letters_[number - first_];
     }
 
     static void onSent(void *request, ucs_status_t status, void *sending);
