@@ -1,12 +1,12 @@
 """Notifications and signs of life between processes over the network engine, while peers stop, go on and die."""
 
-import os
 import time
 
 import pytest
 from agents import WAIT_SECONDS, wait_until
+from lanes import LANES
 from nixl import _bindings as nixlBind
-from peer_life import Far, Near
+from peer_life import Far, Near, descriptors
 from test_peers import TOLD_WITHIN_S
 
 # A peer is stalled when it has not answered for two seconds; a test on a busy machine waits ten times as long.
@@ -15,7 +15,7 @@ STALLED_WITHIN_S = 20
 
 @pytest.fixture(autouse=True)
 def tcp(monkeypatch):
-    for name, value in (("NIXL_LOCAL", "off"), ("UCX_TLS", "tcp"), ("UCX_NET_DEVICES", "lo")):
+    for name, value in LANES["UCX"].items():
         monkeypatch.setenv(name, value)
 
 
@@ -206,10 +206,6 @@ def test_the_target_learns_that_a_transfer_failed(near, far):
     assert (peer, message) == ("near", b"blocks are there")
     assert "not registered" in why
     assert far.ask("notifs") == {}, "the message itself does not come"
-
-
-def descriptors():
-    return len(os.listdir("/proc/self/fd"))
 
 
 def test_stalls_leave_no_descriptors(near, far):

@@ -144,3 +144,18 @@ def test_a_network_that_comes_back_in_time_loses_nothing(near, far, cable):
     wait_until(lambda: got.extend(far.ask("notifs").get("near", [])) or len(got) >= 50, "the messages")
     assert got == [b"%d" % number for number in range(50)]
     assert "lost" not in near.kinds("far")
+
+
+def test_a_deadline_while_it_is_silent_blocks_nobody(near, far, cable):
+    handle = near.write(far)
+    cable.silence()
+    assert near.agent.transfer(handle, timeout=0.3) == "PROC"
+    with pytest.raises(nixlBind.nixlCancelledError):
+        wait_until(lambda: near.agent.check_xfer_state(handle) != "PROC", "the deadline")
+    # Its connection was cut off, and nobody waits for another one to be opened.
+    began = time.monotonic()
+    near.agent.send_notif("far", b"x")
+    near.agent.get_new_notifs()
+    assert near.agent.get_agent_metadata()
+    assert time.monotonic() - began < 20, "ten times what a knock may take"
+    wait_for(near, "lost")

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "engines/ucx/entry.h"
 #include "engines/ucx/link_message.h"
 #include "stranger.h"
@@ -24,6 +26,10 @@ protected:
         config.params["ucx_ep_close_force"] = "true"; // strangers do not take part in closing
         config.progressThread = true;
         config.options = std::make_shared<const Options>(options);
+        config.onPeerChange = [this](const Peer *, PeerChange change, const std::string &) {
+            const LockGuard lock(mutex_);
+            changes_.push_back(change);
+        };
         engine_ = makeUcxEngineFactory()->create(config).value();
         region_ = engine_->registerRegion({at(0), memory_.size(), 0, ""}, DRAM_SEG).value();
         const std::string address = stranger_.address();
@@ -56,6 +62,12 @@ protected:
         return request_->check().code != NIXL_IN_PROG;
     }
 
+    std::vector<PeerChange>
+    changes() {
+        const LockGuard lock(mutex_);
+        return changes_;
+    }
+
     void
     answer(const Stranger::Message &ping, std::uint32_t number) {
         std::string header(kPongBytes, '\0');
@@ -64,6 +76,8 @@ protected:
     }
 
     test::ExpectLog log_;
+    Mutex mutex_;
+    std::vector<PeerChange> changes_ NIXL_GUARDED_BY(mutex_);
     std::string memory_ = std::string("rightful") + std::string(120, 'm');
     Stranger stranger_;
     std::unique_ptr<Engine> engine_;
@@ -107,6 +121,22 @@ TEST_F(DirectShareTest, PutsToOthersAreDoneWhenTheyAreFlushed) {
     EXPECT_TRUE(ends(20s));
     EXPECT_EQ(request_->check().code, NIXL_SUCCESS);
     EXPECT_EQ(memory_.substr(64, 8), "rightful");
+}
+
+/// A peer that cannot be asked is stalled when what waits for it does not go on.
+TEST_F(DirectShareTest, APeerThatKnowsNoPingsStallsWhenNothingGoesOn) {
+    start(false);
+    ASSERT_EQ(request_->post(std::nullopt).code, NIXL_IN_PROG);
+    const auto limit = std::chrono::steady_clock::now() + 20s; // ten times the promise
+    while (changes().empty() && std::chrono::steady_clock::now() < limit)
+        std::this_thread::sleep_for(10ms);
+    EXPECT_EQ(changes(), std::vector{PeerChange::kStalled});
+    EXPECT_EQ(request_->check().code, NIXL_IN_PROG);
+    EXPECT_TRUE(ends(20s));
+    EXPECT_EQ(request_->check().code, NIXL_SUCCESS);
+    while (changes().size() < 2 && std::chrono::steady_clock::now() < limit + 20s)
+        std::this_thread::sleep_for(10ms);
+    EXPECT_EQ(changes(), (std::vector{PeerChange::kStalled, PeerChange::kResumed}));
 }
 
 } // namespace
