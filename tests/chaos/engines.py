@@ -117,3 +117,6 @@ BREAK = "CHAOS_BREAK"
 
 # Process 0 is never a victim: what grows in it over a run is a leak.
 WITNESS = 0
+
+# Names the library of a sanitizer, with which our processes run.
+PRELOAD = "CHAOS_PRELOAD"

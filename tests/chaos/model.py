@@ -18,6 +18,11 @@ GRACE_S = 5.0
 RECOVERY_S = 50.0
 # A notification that was sent is there by then, faults not counted.
 ARRIVAL_S = 15.0
+# A peer of which nothing comes for 4 s may be taken for lost. Of faults of two processes that follow each other so
+# closely it may see one.
+LOST_AFTER_S = 3.5
+NO_REST_S = 1.0
+REPORT_LOST_S = 0.5
 # An end that was reported may be known before the beginning, by so much.
 REPORT_S = 5.0
 JUDGE_AFTER_S = 1.0
@@ -97,6 +102,8 @@ class Model:
         self.reported: dict[tuple, int] = {}
         self._said: Counter = Counter()
         self.recovering: dict[tuple[int, int], tuple[int, float]] = {}
+        # (process, peer): when the first took the second, which lives, for lost; until it loaded it again.
+        self.lost: dict[tuple[int, int], Window] = {}
         self.works: dict[tuple[int, int], float] = {}
         self.violations: list[str] = []
         # (process, its life, command)
@@ -163,7 +170,34 @@ class Model:
     def _hangs(self, index: int, life: int, when: float, peer: int, peer_life: int, kind: str, seconds: float) -> None:
         self.wrong(f"{self.name(index)}: a {kind} to process {peer}.{peer_life} has no end after {seconds:.0f} s")
 
+    def _lost(self, index: int, life: int, when: float, peer: int, peer_life: int, why: str) -> None:
+        if not self._is_now(peer, peer_life):
+            return
+        self.lost[index, peer] = Window("lost", peer, when - REPORT_LOST_S)
+        if self._silent_for(index, peer, when) < LOST_AFTER_S:
+            self.wrong(f"{self.name(index)}: takes process {peer}.{peer_life}, which lives, for lost: {why}")
+
+    def _silent_for(self, index: int, peer: int, now: float) -> float:
+        """How long faults, one after the other, may have kept the two from hearing of each other."""
+        begin = now
+        for window in reversed(self.windows):
+            near = window.end is None or window.end + NO_REST_S >= begin
+            if window.victim in (index, peer) and near and window.begin < begin:
+                begin = window.begin
+        return now - begin
+
+    def _was_lost(self, index: int, peer: int, begin: float, end: float) -> bool:
+        lost = self.lost.get((index, peer))
+        return lost is not None and lost.begin <= end and (lost.end is None or lost.end >= begin)
+
+    def _undelivered(self, index: int, life: int, when: float, peer: int, lane: int, number: int) -> None:
+        for (sender, sender_life, receiver, _, known), record in self.lanes.items():
+            if (sender, sender_life, receiver, known) == (index, life, peer, lane) and number in record.sent:
+                record.sent[number].state = "unknown"
+
     def _loaded(self, index: int, life: int, when: float, peer: int, peer_life: int) -> None:
+        if (lost := self.lost.get((index, peer))) and lost.end is None:
+            lost.end = when
         if self._is_now(peer, peer_life) and self._is_now(index, life):
             self.recovering[index, peer] = (peer_life, when)
 
@@ -218,6 +252,9 @@ class Model:
             if window.victim in (index, peer) and near and status in FAULTS[window.fault].errors:
                 self.by_fault[window.fault][status] += 1
                 return
+        if self._was_lost(index, peer, when - seconds, when) and status in FAULTS["kill"].errors:
+            self.by_fault["taken for lost"][status] += 1
+            return
         if self.cut_off.get(frozenset((index, peer)), 0.0) >= when - seconds and status in FAULTS["cut"].errors:
             self.by_fault["deadline"][status] += 1
             return

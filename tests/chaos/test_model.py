@@ -312,3 +312,62 @@ def test_a_notification_that_is_overtaken(story):
     for run in (first, second):
         story.end(run)
     only(story.finish(), "notification 1 of process 0.1 in lane 0 came after number 2")
+
+
+# ---- Peers that are taken for lost ----
+
+
+def faults(story, *kinds_and_seconds, rest=0.5):
+    for kind, victim, seconds in kinds_and_seconds:
+        window = story.model.begin(kind, victim, story.now)
+        story.now += seconds
+        window.end = story.now
+        story.now += rest
+
+
+def lose(story):
+    story.tell(0, "lost", 1, 1, "it does not answer")
+
+
+def test_a_peer_that_lives_is_not_lost(story):
+    faults(story, ("stop", 1, 2.5))
+    lose(story)
+    only(story.finish(), "takes process 1.1, which lives, for lost")
+
+
+def test_faults_with_a_rest_between_do_not_add_up(story):
+    faults(story, ("cut", 1, 1.5), ("silence", 0, 1.5), ("cut", 1, 1.5), rest=1.5)
+    lose(story)
+    only(story.finish(), "for lost")
+
+
+def test_of_faults_that_follow_each_other_a_peer_may_be_taken_for_lost(story):
+    faults(story, ("stop", 1, 2.0), ("cut", 0, 1.5))
+    run = story.post("notify")
+    story.now += 0.1
+    lose(story)
+    story.end(run, NOT_FOUND)
+    story.now += 1
+    story.tell(0, "loaded", 1, 1)
+    story.write()
+    assert story.finish() == []
+    assert story.model.by_fault["taken for lost"][NOT_FOUND] == 1
+
+
+def test_after_it_was_loaded_again_a_peer_is_known(story):
+    faults(story, ("stop", 1, 2.0), ("cut", 0, 1.5))
+    lose(story)
+    story.now += 1
+    story.tell(0, "loaded", 1, 1)
+    story.now += GRACE_S
+    story.end(story.post("notify"), NOT_FOUND)
+    story.now += 1
+    story.write()
+    only(story.finish(), "which no fault allows")
+
+
+def test_a_notification_that_is_told_to_be_undelivered_need_not_come(story):
+    run = story.post("notify")
+    story.end(run)
+    story.tell(0, "undelivered", 1, LANE, run[2])
+    assert story.finish() == []

@@ -100,7 +100,7 @@ class Trial:
         end = time.monotonic() + ARRIVAL_S
         while not self.failed and self.model.overdue(time.monotonic(), 0.0) and time.monotonic() < end:
             self._turn()
-        for text in self.model.overdue(time.monotonic(), 0.0):
+        for text in [] if self.failed else self.model.overdue(time.monotonic(), 0.0):
             self.model.wrong(text)
         self._all(["audit"])
         self._until(lambda: self._have_all("audited"), DRAIN_S, "the audit")
@@ -235,6 +235,11 @@ class Trial:
         self.waits[process.index].add("registered")
         self._publish(process)
 
+    def _on_lost(self, process: Process, peer: int, life: int, why: str) -> None:
+        """What a program does whose peer lives: it loads it again."""
+        if self.world.processes[peer].life == life:
+            self.again.append((time.monotonic() + AGAIN_S, process, peer))
+
     def _on_held(self, process: Process, peer: int) -> None:
         self.held.add((process.index, peer))
 
@@ -368,7 +373,11 @@ class Trial:
             other.send([["hold", index]])
 
     def _is_held(self, index: int) -> bool:
-        return index not in self.closed or all((p.index, index) in self.held for p in self._peers_of(index))
+        """One that is on its way out writes until it is gone."""
+        if index not in self.closed:
+            return True
+        peers = [p for p in self.world.processes.values() if p.ready and self._talk(index, p.index)]
+        return all((p.index, index) in self.held or p.popen.poll() is not None for p in peers)
 
     def _let_go(self, index: int) -> None:
         if index in self.closed:

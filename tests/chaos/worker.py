@@ -352,6 +352,8 @@ class Worker:
             # A request that failed can be posted again; half of the time a new one is made.
             if (kind, slot) in flow.handles and flow.dice.random() < 0.5:
                 self._drop(flow, flow.handles.pop((kind, slot)))
+        if "last" in run:
+            self._drop(flow, run["handle"])
         if status not in ("DONE", "replaced") and not self.ours:
             self._reconnect(self.peers[flow.peer])
         if kind in ("write", "silent"):
@@ -375,10 +377,14 @@ class Worker:
         self._leave(flow)
 
     def _drop_all(self, flow: Flow) -> None:
+        """The one that is busy goes when it ends."""
         busy = flow.running["handle"] if flow.running else None
-        for handle in [handle for handle in flow.handles.values() if handle is not busy]:
-            self._drop(flow, handle)
-        flow.handles = {key: handle for key, handle in flow.handles.items() if handle is busy}
+        handles, flow.handles = flow.handles, {}
+        for handle in handles.values():
+            if handle is busy:
+                flow.running["last"] = True
+            else:
+                self._drop(flow, handle)
 
     def _leave(self, flow: Flow) -> None:
         """Releases; one that is refused is tried again, and until then the flow's memory stays as it is."""
@@ -419,11 +425,24 @@ class Worker:
             stamps = found(self._slot(sender, slot))
         self.tell("got", sender, life, lane, number, slot, packed, stamps)
 
+    # ---- Peers ----
+
+    def _hear(self) -> None:
+        """What the library says of peers. NIXL's says nothing."""
+        for event in self.agent.peer_events() if self.ours else []:
+            index = int(event.peer.rpartition("-")[2])
+            if event.kind == "lost" and index in self.peers:
+                self.tell("lost", index, self.peers[index].life, event.why)
+            elif event.kind == "undelivered" and len(event.message) >= HEADER.size:
+                _, lane, number, *_ = HEADER.unpack_from(event.message)
+                self.tell("undelivered", index, lane, number)
+
     # ---- Turns ----
 
     def turn(self, now: float) -> bool:
         """One round over everything; whether something is under way."""
         self._take()
+        self._hear()
         busy = False
         for peer in list(self.peers.values()):
             for flow in peer.flows:
@@ -441,7 +460,12 @@ class Worker:
         return busy
 
     def _active(self, index: int) -> bool:
-        return any(flow.running or flow.leaving for flow in self.peers[index].flows)
+        """What ended with an error may still be on its way."""
+        now = time.monotonic()
+        return any(
+            flow.running or flow.leaving or any(now < at < UNSEEN for at in flow.free_at.values())
+            for flow in self.peers[index].flows
+        )
 
 
 def serve(worker: Worker, commands, results) -> None:

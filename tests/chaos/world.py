@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -13,12 +14,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from .engines import BREAK, WITNESS, Engine
+from .engines import BREAK, PRELOAD, WITNESS, Engine
 from .network import Cables, cables
 
 TESTS = Path(__file__).parents[1]
-# The last words of a process in a report.
+# The last words of a process in a report; of a sanitizer, its first.
 LAST_WORDS = 3000
+SANITIZER_WORDS = 12000
 LONGEST_MESSAGE = {"nixl": 100_000, "nixl_cu13": 8_000}
 
 
@@ -60,9 +62,11 @@ class Process:
         return [event for line in lines for event in json.loads(line)]
 
     def errors(self) -> str:
-        self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, self._errors.tell() - LAST_WORDS))
-        return self._errors.read().decode(errors="replace")
+        self._errors.seek(0)
+        words = self._errors.read().decode(errors="replace")
+        if found := re.search(r"AddressSanitizer: |==\d+==ERROR: |WARNING: ThreadSanitizer|: runtime error: ", words):
+            return "\n".join(line[:160] for line in words[found.start() :].splitlines())[:SANITIZER_WORDS]
+        return words[-LAST_WORDS:]
 
     def signal(self, number: int) -> None:
         if self.popen.poll() is None:
@@ -97,6 +101,11 @@ class World:
         environment.update(self.engine.environment)
         own = [] if package != "nixl" else os.environ.get("PYTHONPATH", "").split(os.pathsep)
         environment["PYTHONPATH"] = os.pathsep.join([str(TESTS), *filter(None, own)])
+        if package == "nixl" and (sanitizer := os.environ.get(PRELOAD)):
+            # With a sanitizer's go neither UCX's hooks of the memory functions, nor how its cma asks whether it works.
+            environment.update(LD_PRELOAD=sanitizer, UCX_MEM_EVENTS="n")
+            if "UCX_TLS" in environment:
+                environment["UCX_TLS"] = environment["UCX_TLS"].replace(",cma", "")
         if self._breaks and index == WITNESS:
             environment[BREAK] = self._breaks
         settings = {

@@ -123,6 +123,10 @@ class HostedAgent:
     def connect(self, peer):
         self._agent.make_connection(peer, ["UCX"])
 
+    def peer_events(self):
+        """[(peer, kind)], of ours alone."""
+        return [(event.peer, event.kind) for event in self._agent.peer_events()]
+
     # ---- Transfers ----
 
     def _run(self, handle, times):

@@ -1,10 +1,16 @@
 """The death of a peer of the other implementation is an error, and its successor is reached."""
 
+import time
+
 import pytest
 
-from .conftest import AgentError
+from .conftest import TRANSPORTS, Agent, AgentError, peer_python
 
 BLOCK = 1 << 20
+# UCX looks after its peers once a second, and ours at what it finds four times a second; ten times that is the bound.
+TOLD_WITHIN_S = 30
+# Where the endings of peers are seen over shared memory alone.
+SHARED = {"UCX_TLS": "posix,sysv,self", "UCX_POSIX_ERROR_HANDLING": "y", "UCX_SYSV_ERROR_HANDLING": "y"}
 
 
 def test_a_peer_dies_and_returns(make_agent, kinds):
@@ -30,3 +36,25 @@ def test_a_peer_dies_and_returns(make_agent, kinds):
     assert target.call("messages", count=1) == {initiator.name: [b"written"]}
     remote.expected[:] = local.expected
     remote.check(4096)
+
+
+@pytest.mark.parametrize("transports", [TRANSPORTS["tcp"], SHARED], ids=["tcp", "shared-memory-alone"])
+def test_the_death_of_an_idle_peer_is_told(process_of, transports):
+    """A plain peer answers no sign of life of ours; UCX's own keep-alive sees it end."""
+    peer_python()
+    initiator = Agent(process_of("ours", "idle initiator", transports), "initiator")
+    target = Agent(process_of("wheel", "idle target", transports), "target")
+    local, remote = initiator.region("local", BLOCK, 71), target.region("remote", BLOCK, 72)
+    initiator.learn(target)
+    blocks = {"local": local.blocks([0], BLOCK), "remote": remote.blocks([0], BLOCK)}
+    initiator.call("transfer", operation="WRITE", peer="target", message=b"", **blocks)
+    time.sleep(3)
+    events = initiator.call("peer_events")
+    assert ["target", "lost"] not in events, "it lives"
+    target.process.kill()
+    end = time.monotonic() + TOLD_WITHIN_S
+    while ["target", "lost"] not in events:
+        assert time.monotonic() < end, events
+        time.sleep(0.05)
+        events += initiator.call("peer_events")
+    initiator.call("drop")

@@ -209,8 +209,9 @@ def test_the_target_learns_that_a_transfer_failed(near, far):
 
 
 def test_stalls_leave_no_descriptors(near, far):
-    before = None
-    for _ in range(3):
+    """Beside the connection: one that is kept, one that is tried, and what UCX still closes of either."""
+    before = descriptors()
+    for _ in range(6):
         far.stop()
         near.seen.clear()
         wait_for(near, "stalled")
@@ -218,5 +219,4 @@ def test_stalls_leave_no_descriptors(near, far):
         far.go_on()
         wait_for(near, "resumed")
         time.sleep(0.5)
-        before = before or descriptors()
-    assert descriptors() <= before + 1
+    wait_until(lambda: descriptors() <= before + 4, "descriptors to be closed")

@@ -31,7 +31,7 @@ public:
         context_ = Context::create(Library::get(Options()).value(), settings.value()).value();
         worker_ = ProgressWorker::create(*context_, 0).value();
         for (const unsigned id : {unsigned{kPutBlocks}, unsigned{kBlocksPut}, unsigned{kGetBlocks},
-                                  unsigned{kBlocksGot}, unsigned{kPing}})
+                                  unsigned{kBlocksGot}, unsigned{kPing}, unsigned{kPong}})
             EXPECT_TRUE(worker_->receive(id, onMessage, this).ok());
     }
 
