@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "engines/ucx/address_check.h"
 
@@ -138,9 +139,12 @@ Knock::look(Clock::time_point now) {
     if (addresses_.empty())
         return Answer::kThere; // nothing speaks against it
     if (since_ == Clock::time_point()) {
-        since_ = now;
+        since_ = looked_ = now;
         refused_.assign(addresses_.size(), false);
     }
+    // Only attempts show silence, and none is begun while nobody looks.
+    if (const auto pause = now - std::exchange(looked_, now); pause > kEvery)
+        since_ += pause - kEvery;
     if (connected_.valid()) {
         pollfd look{connected_.get(), POLLRDHUP, 0};
         if (::poll(&look, 1, 0) == 0) {

@@ -57,6 +57,7 @@ private:
     std::vector<bool> refused_;     ///< by address, by the last answer
     ScopedFd connected_;
     Clock::time_point since_{}; ///< of the first attempt, or the last time that somebody answered
+    Clock::time_point looked_{};
     Clock::time_point nextAttempt_{};
 };
 

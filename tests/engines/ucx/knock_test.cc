@@ -8,6 +8,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "engines/ucx/packed_samples.h"
 
@@ -76,16 +77,31 @@ TEST(Knock, OneAddressThatAnswersIsEnough) {
     EXPECT_EQ(lookFor(knock, kLong), Answer::kThere);
 }
 
-TEST(Knock, WhoDoesNotAnswerIsSilent) {
-    // A queue that is full takes no more connections, and says nothing.
-    const Listening peer(0);
-    std::vector<ScopedFd> queued;
-    for (int i = 0; i < 3; ++i) {
-        queued.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-        (void)::connect(queued.back().get(), reinterpret_cast<const sockaddr *>(&peer.address.bytes),
-                        peer.address.length);
+/// Its queue is full: it takes no more connections, and says nothing.
+struct Silent : Listening {
+    Silent() : Listening(0) {
+        for (int i = 0; i < 3; ++i) {
+            queued.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+            (void)::connect(queued.back().get(), reinterpret_cast<const sockaddr *>(&address.bytes),
+                            address.length);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+
+    std::vector<ScopedFd> queued;
+};
+
+TEST(Knock, TimeInWhichNobodyLooksShowsNothing) {
+    const Silent peer;
+    Knock knock({peer.address});
+    const auto begin = Knock::Clock::now();
+    EXPECT_EQ(knock.look(begin), Answer::kNone);
+    EXPECT_EQ(knock.look(begin + std::chrono::seconds(100)), Answer::kNone);
+    EXPECT_EQ(knock.look(begin + std::chrono::milliseconds(100'100)), Answer::kNone);
+}
+
+TEST(Knock, WhoDoesNotAnswerIsSilent) {
+    const Silent peer;
     Knock knock({peer.address});
     EXPECT_EQ(knock.look(Knock::Clock::now()), Answer::kNone) << "not at once";
     const auto begin = Knock::Clock::now();
