@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "engines/ucx/candidates.h"
+#include "engines/ucx/event_order.h"
 #include "engines/ucx/foreign.h"
 #include "engines/ucx/log_route.h"
 #include "util/log.h"
@@ -200,8 +201,9 @@ private:
         };
         OpenLibraries open;
         // By path, so that libucp gets the parts that lie beside it, whatever paths it was built with.
+        void *libuct = nullptr;
         for (const char *part : {kUcsFile, kUctFile})
-            if (!open.open(concat(probe.candidate.folder, '/', part)))
+            if (!(libuct = open.open(concat(probe.candidate.folder, '/', part))))
                 return refused(loaderError());
         void *handle = open.open(path);
         if (!handle)
@@ -221,6 +223,10 @@ private:
         const std::string old = judgeVersion(library->version_);
         if (!old.empty())
             return refused(old);
+        if (const Status ordered = writeBeforeRead(libuct); !ordered.ok())
+            library->notes_.push_back(
+                concat("it may end this process when a peer closes a connection that this side closes, too: ",
+                       ordered.message()));
         library->path_ = path;
         library->transports_ = probe.transports;
         open.keep();

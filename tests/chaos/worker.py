@@ -154,6 +154,7 @@ class Worker:
 
     def peer(self, index: int, name: str, package: str, life: int, metadata: str, inbox: int) -> None:
         """A peer came, came back or changed."""
+        self._hear()
         known = self.peers.get(index)
         stale = [handle for flow in known.flows for handle in flow.handles.values()] if known else []
         if known and known.life != life and not (self.ours and package == "nixl"):
@@ -162,6 +163,7 @@ class Worker:
                 self._drop_all(flow)
             self.agent.remove_remote_agent(name)
         self.agent.add_remote_agent(base64.b64decode(metadata))
+        self._hear()
         self.metadata[index] = metadata
         if known and known.life == life:
             for flow in known.flows:
@@ -428,7 +430,7 @@ class Worker:
     # ---- Peers ----
 
     def _hear(self) -> None:
-        """What the library says of peers. NIXL's says nothing."""
+        """What the library says of peers, of the lives that are known now. NIXL's says nothing."""
         for event in self.agent.peer_events() if self.ours else []:
             index = int(event.peer.rpartition("-")[2])
             if event.kind == "lost" and index in self.peers:

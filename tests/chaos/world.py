@@ -106,6 +106,8 @@ class World:
             environment.update(LD_PRELOAD=sanitizer, UCX_MEM_EVENTS="n")
             if "UCX_TLS" in environment:
                 environment["UCX_TLS"] = environment["UCX_TLS"].replace(",cma", "")
+        # Memory that was freed holds nothing that is right by chance.
+        environment["GLIBC_TUNABLES"] = "glibc.malloc.perturb=165"
         if self._breaks and index == WITNESS:
             environment[BREAK] = self._breaks
         settings = {

@@ -2,11 +2,14 @@
 #include "engines/ucx/connection.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <chrono>
+#include <random>
 #include <thread>
 
 #include "engines/ucx/library.h"
+#include "engines/ucx/link_message.h"
 #include "engines/ucx/settings.h"
 #include "support/expect_log.h"
 #include "util/options.h"
@@ -109,6 +112,74 @@ TEST_F(ConnectionTest, WhatThisSideEndsIsNoLoss) {
     here_->with([&] { out_->close(true); });
     ASSERT_TRUE(drive([&] { return here_->operations() == 0; }));
     EXPECT_TRUE(lost_.empty()) << lost_.front();
+}
+
+// UCX 1.22 ends the process, within some tens of rounds, if it is not kept from it (event_order.h).
+TEST_F(ConnectionTest, BothSidesCloseAtAnyTimeAndHaveMoreToSend) {
+    const auto discard = [](void *, const void *, std::size_t, void *, std::size_t,
+                            const ucp_am_recv_param_t *) { return UCS_OK; };
+    ASSERT_TRUE(here_->receive(kPing, discard, nullptr).ok());
+    ASSERT_TRUE(there_->receive(kPing, discard, nullptr).ok());
+    ::mallopt(M_PERTURB, 0xa5); // freed memory is overwritten
+    const std::string bytes(60 << 10, 'x');
+    std::mt19937 random(1);
+    const auto dice = [&random](unsigned sides) { return random() % sides; };
+    const auto fill = [&](ProgressWorker &worker, const Connection &connection, unsigned count) {
+        worker.locked([&] {
+            for (unsigned i = 0; i < count && connection.stands(); ++i) {
+                ucp_request_param_t param{};
+                param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+                param.flags = UCP_AM_SEND_FLAG_EAGER;
+                void *request =
+                    worker.api().am_send_nbx(connection.endpoint(), kPing, nullptr, 0, bytes.data(),
+                                             dice(2) == 0 ? bytes.size() : 100, &param);
+                if (UCS_PTR_IS_PTR(request))
+                    worker.api().request_free(request);
+            }
+        });
+    };
+    // Rarely, UCX makes no connection after that; another one would be tried (liveness.h).
+    int answers = 0, silences = 0;
+    const auto greetBriefly = [&](Connection &connection) {
+        const auto answered = std::make_shared<bool>(false);
+        connection.greet([answered](const Status &) { *answered = true; });
+        for (int i = 0; i < 2000 && !*answered; ++i) {
+            here_->progress();
+            there_->progress();
+        }
+        ++(*answered ? answers : silences);
+    };
+    const auto close = [](ProgressWorker &worker, Connection &connection) {
+        worker.locked([&] { connection.close(true); });
+    };
+    for (int round = 0; round < 1000; ++round) {
+        greetBriefly(*out_);
+        if (dice(4) != 0)
+            greetBriefly(*back_);
+        fill(*here_, *out_, dice(3) != 0 ? dice(300) : dice(10));
+        if (dice(3) == 0)
+            fill(*there_, *back_, dice(2) != 0 ? dice(300) : dice(10));
+        for (int step = 0; step < 12; ++step) {
+            const unsigned what = dice(8);
+            if (what == 0)
+                close(*here_, *out_);
+            else if (what == 1)
+                close(*there_, *back_);
+            else if (what == 2)
+                fill(*here_, *out_, dice(5));
+            else if (what < 5)
+                here_->progress();
+            else
+                for (unsigned i = what == 5 ? 1 : dice(300); i > 0; --i)
+                    there_->progress();
+        }
+        close(*here_, *out_);
+        close(*there_, *back_);
+        ASSERT_TRUE(drive([&] { return here_->operations() == 0 && there_->operations() == 0; }, 20))
+            << round;
+    }
+    ::mallopt(M_PERTURB, 0);
+    EXPECT_GT(answers, 10 * silences);
 }
 
 TEST_F(ConnectionTest, AnIdlePeerThatIsGoneIsLostOnce) {
