@@ -264,11 +264,20 @@ PeerChannel::submit(std::string header, std::string_view payload, bool message, 
     return false;
 }
 
-/// A peer that does not count confirms nothing, so that there would be no end of them.
+/// Of a peer that does not count there would be no end of them.
 void
 PeerChannel::keep(std::string message) {
-    if (peer_.slot != kNoSlot && hooks_.undelivered)
-        unconfirmed_.add(std::move(message));
+    if (peer_.slot == kNoSlot || !hooks_.undelivered)
+        return;
+    unconfirmed_.add(std::move(message));
+    if (!unconfirmed_.tooMany())
+        return;
+    dropConfirmed();
+    if (!unconfirmed_.tooMany() || broken_)
+        return;
+    NIXL_LOG(kWarn, "LOCAL: the connection to ", description_,
+             " is closed: it reads notifications and counts none of them");
+    loop_.post([this] { breakOff(End::kBadBytes); });
 }
 
 void

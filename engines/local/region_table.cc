@@ -50,12 +50,15 @@ RegionTable::recycle(RegionKey key) {
 
 std::optional<std::uint32_t>
 RegionTable::addConnection() {
+    // Who had one looks at it once more after the end of its connection.
+    constexpr std::size_t kResting = 1024;
     const LockGuard lock(mutex_);
+    const bool room = used_ + connections_ < TableLayout::kSlots;
     std::uint32_t slot;
-    if (!freeConnections_.empty()) {
-        slot = freeConnections_.back();
-        freeConnections_.pop_back();
-    } else if (used_ + connections_ < TableLayout::kSlots) {
+    if (freeConnections_.size() > (room ? kResting : 0)) {
+        slot = freeConnections_.front();
+        freeConnections_.pop_front();
+    } else if (room) {
         slot = TableLayout::kSlots - ++connections_;
     } else {
         return std::nullopt;

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -153,7 +154,7 @@ private:
     std::vector<std::uint32_t> free_ NIXL_GUARDED_BY(mutex_);
     /// Connections have slots from the end, so that counting does not slow down who reads registrations.
     std::uint32_t connections_ NIXL_GUARDED_BY(mutex_) = 0;
-    std::vector<std::uint32_t> freeConnections_ NIXL_GUARDED_BY(mutex_);
+    std::deque<std::uint32_t> freeConnections_ NIXL_GUARDED_BY(mutex_);
     RandomKeys keys_ NIXL_GUARDED_BY(mutex_){SIZE_MAX}; // a forked child registers nothing in this table
 };
 

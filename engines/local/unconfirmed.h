@@ -1,6 +1,7 @@
 // Messages that are in the socket and that the peer, as far as we know, has not taken in.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -14,6 +15,8 @@ public:
     /// A message is in the socket, behind those before it.
     void
     add(std::string message) {
+        bytes_ += message.size();
+        largest_ = std::max<std::uint64_t>(largest_, message.size());
         messages_.push_back(std::move(message));
     }
 
@@ -21,18 +24,31 @@ public:
     /// sent, and of what it had confirmed before, nothing changes.
     void
     confirm(std::uint64_t count) {
-        for (; confirmed_ < count && !messages_.empty(); ++confirmed_)
+        for (; confirmed_ < count && !messages_.empty(); ++confirmed_) {
+            bytes_ -= messages_.front().size();
             messages_.pop_front();
+        }
+    }
+
+    /// Whether they are more than a peer can have that counts what it takes in and reads no more than one
+    /// message while its inbox is full: what is in the socket, that message, and one that it takes in now.
+    bool
+    tooMany() const {
+        constexpr std::uint64_t kSocketBytes = std::uint64_t{64} << 20; // no system allows more
+        return bytes_ > kSocketBytes + 2 * largest_;
     }
 
     /// Those that are left, in their order.
     std::deque<std::string>
     takeAll() {
+        bytes_ = 0;
         return std::exchange(messages_, {});
     }
 
 private:
     std::deque<std::string> messages_;
+    std::uint64_t bytes_ = 0;
+    std::uint64_t largest_ = 0;
     std::uint64_t confirmed_ = 0;
 };
 

@@ -121,8 +121,11 @@ Liveness::forgive(Clock::time_point now) {
 
 void
 Liveness::look(UcxPeer &peer, Watched &watched, Clock::time_point now) {
-    if (watched.lost)
+    if (!watched.lost.ok()) {
+        // It may be lost before anybody listens: over a connection that was kept.
+        peer.tell(PeerChange::kLost, watched.lost.message());
         return;
+    }
     if (const Status why = peer.lost(); !why.ok()) {
         lose(peer, watched, why);
         return;
@@ -259,7 +262,7 @@ Liveness::tryAnother(UcxPeer &peer, Watched &watched, Clock::time_point now) {
 
 void
 Liveness::lose(UcxPeer &peer, Watched &watched, const Status &why) {
-    watched.lost = true;
+    watched.lost = why;
     letGo(watched);
     peer.tell(PeerChange::kLost, why.message());
     peer.giveUp(why);

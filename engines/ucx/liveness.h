@@ -58,7 +58,7 @@ private:
     struct Watched {
         std::vector<Lane> lanes; ///< by index of the worker
         bool stalled = false;
-        bool lost = false;
+        Status lost;                       ///< why it is
         std::unique_ptr<Knock> knock;      ///< while it is stalled, or one of its connections has broken
         std::shared_ptr<Connection> other; ///< over which it may answer; null: not tried
         bool kept = false;                 ///< it is from another time, and may be of no use either

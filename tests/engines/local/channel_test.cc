@@ -109,6 +109,41 @@ TEST_F(ChannelTest, AfterBadBytesOfThePeerTheFateOfWhatIsSentIsNotKnown) {
     EXPECT_EQ(undelivered(), (std::vector<std::string>{"b" + why, "c" + why}));
 }
 
+TEST_F(ChannelTest, APeerThatReadsAndCountsNothingIsLeft) {
+    const std::string message(kMiB, 'm');
+    std::size_t sent = 0;
+    while (sent < 200 && channel_->send(message, 0ms).ok()) {
+        ++sent;
+        drain(kHeaderBytes + message.size());
+    }
+    EXPECT_GT(sent, 64U) << "so much may be in a socket";
+    EXPECT_LT(sent, 200U);
+    ASSERT_TRUE(eventually([&] { return !channel_->alive(); }));
+    EXPECT_EQ(undelivered().size(), sent);
+}
+
+TEST_F(ChannelTest, APeerThatCountsMayTakeAnyNumber) {
+    const std::string message(kMiB, 'm');
+    for (int i = 0; i < 200; ++i) {
+        ASSERT_TRUE(channel_->send(message, 0ms).ok());
+        drain(kHeaderBytes + message.size());
+        table_.countMessage(slot_);
+    }
+    EXPECT_TRUE(channel_->alive());
+}
+
+TEST_F(ChannelTest, WhereAConnectionCountedNoOtherDoesForLong) {
+    const std::uint32_t first = *table_.addConnection();
+    table_.removeConnection(first);
+    int others = 0;
+    while (others < 5000 && *table_.addConnection() != first)
+        ++others;
+    EXPECT_EQ(others, 5000) << "it rests until a thousand others are free";
+    for (std::uint32_t other = first - 1; other > first - 2000; --other)
+        table_.removeConnection(other);
+    EXPECT_EQ(*table_.addConnection(), first);
+}
+
 TEST_F(ChannelTest, APeerThatCountsTooMuchLosesOnlyItself) {
     for (int i = 0; i < 100; ++i)
         table_.countMessage(slot_);
