@@ -65,8 +65,8 @@ private:
 
 } // namespace
 
-/// Finds out whether the process at the other end of a connection that broke still exists. UCX 1.22 is better
-/// not asked to connect with one that does not: it may keep a descriptor, or end this process.
+/// Finds out whether the process at the other end of a connection that broke still exists, before UCX is
+/// asked to connect with it (mayOpen()).
 class Connection::Judge : public Operation {
 public:
     explicit Judge(std::shared_ptr<Connection> connection)
@@ -197,7 +197,8 @@ Connection::open() {
     return opening_;
 }
 
-/// UCX 1.22 waits within the call for a host that does not answer, two minutes.
+/// Of a process that has ended UCX 1.22 may keep a descriptor, and with UCX_TCP_CONN_NB=n it waits within the
+/// call for a host that does not answer, two minutes.
 bool
 Connection::mayOpen() const {
     constexpr std::chrono::seconds kFresh{1};

@@ -120,6 +120,9 @@ addDefaults(std::uint64_t deviceChannels, const Environment &environment, Overri
         // The largest frames over TCP for which every peer has room: 8 KiB, UCX's default, make it slow.
         {"TCP_TX_SEG_SIZE", "64k"},
         {"TCP_RX_SEG_SIZE", "64k"},
+        // While UCX 1.22 waits for a connection within a call, a reset has it try again and give up the
+        // endpoint, which it then frees while it is used.
+        {"TCP_CONN_NB", "y"},
         // The end of a peer over shared memory is seen when UCX looks, by default every 20 s.
         {"KEEPALIVE_INTERVAL", "1s"},
         // Device memory that was allocated before UCX started counts as host memory if UCX trusts its cache.

@@ -3,16 +3,20 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <random>
 #include <thread>
 
+#include "engines/ucx/knock.h"
 #include "engines/ucx/library.h"
 #include "engines/ucx/link_message.h"
 #include "engines/ucx/settings.h"
 #include "support/expect_log.h"
 #include "util/options.h"
+#include "util/scoped_fd.h"
 
 namespace nixl::ucx {
 namespace {
@@ -180,6 +184,87 @@ TEST_F(ConnectionTest, BothSidesCloseAtAnyTimeAndHaveMoreToSend) {
     }
     ::mallopt(M_PERTURB, 0);
     EXPECT_GT(answers, 10 * silences);
+}
+
+/// Takes a few connections and resets each after so many turns of a loop, as a system does whose process
+/// ends.
+class Resetting {
+public:
+    explicit Resetting(int connections, int turns)
+        : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_in in{};
+        in.sin_family = AF_INET;
+        in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t length = sizeof in;
+        EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr *>(&in), length), 0);
+        EXPECT_EQ(::listen(socket_.get(), 16), 0);
+        EXPECT_EQ(::getsockname(socket_.get(), reinterpret_cast<sockaddr *>(&in), &length), 0);
+        port_.assign(reinterpret_cast<const char *>(&in.sin_port), sizeof in.sin_port);
+        thread_ = std::thread([this, connections, turns] {
+            for (int i = 0; i < connections; ++i) {
+                const ScopedFd one(::accept(socket_.get(), nullptr, nullptr));
+                for (int turn = 0; turn < turns; ++turn)
+                    asm volatile("");
+                const linger reset{1, 0};
+                (void)::setsockopt(one.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+            }
+            ::shutdown(socket_.get(), SHUT_RDWR);
+        });
+    }
+
+    ~Resetting() {
+        ::shutdown(socket_.get(), SHUT_RDWR); // ends accept()
+        thread_.join();
+    }
+
+    /// As in an address of UCX.
+    const std::string &
+    port() const {
+        return port_;
+    }
+
+private:
+    ScopedFd socket_;
+    std::string port_;
+    std::thread thread_;
+};
+
+// UCX 1.22 ends the process, within some hundred rounds, if it waits for connections (settings.cc).
+TEST_F(ConnectionTest, APeerThatEndsAsItIsConnectedWith) {
+    const std::string address = there_->address().value();
+    const auto sockets = tcpAddresses(address, address);
+    ASSERT_FALSE(sockets.empty());
+    const auto &in = reinterpret_cast<const sockaddr_in &>(sockets.front().bytes);
+    const std::string port(reinterpret_cast<const char *>(&in.sin_port), sizeof in.sin_port);
+    ::mallopt(M_PERTURB, 0xa5); // freed memory is overwritten
+    std::mt19937 random(1);
+    const std::string bytes(60 << 10, 'x');
+    for (int round = 0; round < 1500; ++round) {
+        const Resetting peer(1 + static_cast<int>(random() % 3), static_cast<int>(random() % 5000));
+        std::string other = address;
+        for (std::size_t at = 0; (at = other.find(port, at)) != std::string::npos; ++at)
+            other.replace(at, port.size(), peer.port());
+        auto connection = std::make_shared<Connection>(*here_, "ending", other, true);
+        here_->with([&] { (void)connection->open(); });
+        for (int i = 0; i < 200; ++i) {
+            here_->locked([&] {
+                ucp_request_param_t param{};
+                param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+                param.flags = UCP_AM_SEND_FLAG_EAGER;
+                void *request =
+                    connection->stands()
+                        ? here_->api().am_send_nbx(connection->endpoint(), kPing, nullptr, 0, bytes.data(),
+                                                   i % 2 == 0 ? 8 : bytes.size(), &param)
+                        : nullptr;
+                if (UCS_PTR_IS_PTR(request))
+                    here_->api().request_free(request);
+            });
+            here_->progress();
+        }
+        here_->with([&] { connection->giveUp(Status(NIXL_ERR_CANCELED, "the round is over")); });
+    }
+    ::mallopt(M_PERTURB, 0);
+    greet(*out_);
 }
 
 TEST_F(ConnectionTest, AnIdlePeerThatIsGoneIsLostOnce) {
