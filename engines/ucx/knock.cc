@@ -16,9 +16,7 @@ namespace nixl::ucx {
 
 namespace {
 
-/// How long nobody has to answer to count as gone, and how often an attempt is begun: many, since a network
-/// may lose some.
-constexpr std::chrono::milliseconds kSilence{2000};
+/// How often an attempt is begun: often, since a network may lose some.
 constexpr std::chrono::milliseconds kEvery{400};
 /// Of a peer's addresses so many are tried.
 constexpr std::size_t kMostAddresses = 8;
@@ -168,7 +166,7 @@ Knock::look(Clock::time_point now) {
     }
     if (std::find(refused_.begin(), refused_.end(), false) == refused_.end())
         return Answer::kRefused;
-    return now - since_ >= kSilence ? Answer::kSilent : Answer::kNone;
+    return now - since_ >= silence_ ? Answer::kSilent : Answer::kNone;
 }
 
 Status

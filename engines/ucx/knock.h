@@ -38,7 +38,13 @@ public:
         kSilent,  ///< nobody answers
     };
 
-    explicit Knock(std::vector<SocketAddress> addresses) : addresses_(std::move(addresses)) {}
+    /// For a peer of which nothing else is known: as long as one that was connected is silent, all in all,
+    /// until it is lost (liveness.cc).
+    static constexpr std::chrono::milliseconds kSilence{4000};
+
+    /// `silence`: how long nobody has to answer to count as silent.
+    explicit Knock(std::vector<SocketAddress> addresses, std::chrono::milliseconds silence = kSilence)
+        : addresses_(std::move(addresses)), silence_(silence) {}
 
     /// Goes on, and says what is known. To be called a few times a second.
     Answer look(Clock::time_point now);
@@ -53,6 +59,7 @@ private:
     bool established();
 
     const std::vector<SocketAddress> addresses_;
+    const std::chrono::milliseconds silence_;
     std::vector<Attempt> attempts_; ///< that have not been answered
     std::vector<bool> refused_;     ///< by address, by the last answer
     ScopedFd connected_;

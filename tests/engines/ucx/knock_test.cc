@@ -45,11 +45,12 @@ lookFor(Knock &knock, std::chrono::milliseconds time) {
     }
 }
 
-constexpr std::chrono::seconds kLong{20}; // ten times what is promised
+constexpr std::chrono::milliseconds kSilence{2000};
+constexpr std::chrono::seconds kLong{20}; // ten times as long
 
 TEST(Knock, WhoListensIsThereAlsoIfItNeverAccepts) {
     Listening peer(16);
-    Knock knock({peer.address});
+    Knock knock({peer.address}, kSilence);
     EXPECT_EQ(lookFor(knock, kLong), Answer::kThere);
     EXPECT_EQ(knock.look(Knock::Clock::now()), Answer::kThere) << "it stays so";
     peer.socket.reset();
@@ -62,7 +63,7 @@ TEST(Knock, WhoHasEndedRefuses) {
         const Listening ended(1);
         address = ended.address;
     }
-    Knock knock({address});
+    Knock knock({address}, kSilence);
     EXPECT_EQ(lookFor(knock, kLong), Answer::kRefused);
 }
 
@@ -73,7 +74,7 @@ TEST(Knock, OneAddressThatAnswersIsEnough) {
         const Listening other(1);
         ended = other.address;
     }
-    Knock knock({ended, peer.address});
+    Knock knock({ended, peer.address}, kSilence);
     EXPECT_EQ(lookFor(knock, kLong), Answer::kThere);
 }
 
@@ -93,7 +94,7 @@ struct Silent : Listening {
 
 TEST(Knock, TimeInWhichNobodyLooksShowsNothing) {
     const Silent peer;
-    Knock knock({peer.address});
+    Knock knock({peer.address}, kSilence);
     const auto begin = Knock::Clock::now();
     EXPECT_EQ(knock.look(begin), Answer::kNone);
     EXPECT_EQ(knock.look(begin + std::chrono::seconds(100)), Answer::kNone);
@@ -102,7 +103,7 @@ TEST(Knock, TimeInWhichNobodyLooksShowsNothing) {
 
 TEST(Knock, WhoDoesNotAnswerIsSilent) {
     const Silent peer;
-    Knock knock({peer.address});
+    Knock knock({peer.address}, kSilence);
     EXPECT_EQ(knock.look(Knock::Clock::now()), Answer::kNone) << "not at once";
     const auto begin = Knock::Clock::now();
     EXPECT_EQ(lookFor(knock, kLong), Answer::kSilent);
@@ -111,7 +112,7 @@ TEST(Knock, WhoDoesNotAnswerIsSilent) {
 }
 
 TEST(Knock, WithoutAnAddressNothingIsKnown) {
-    Knock knock({});
+    Knock knock({}, kSilence);
     EXPECT_EQ(knock.look(Knock::Clock::now()), Answer::kThere);
 }
 
