@@ -104,6 +104,7 @@ class Model:
         self.recovering: dict[tuple[int, int], tuple[int, float]] = {}
         # (process, peer): when the first took the second, which lives, for lost; until it loaded it again.
         self.lost: dict[tuple[int, int], Window] = {}
+        self.losses: deque[tuple] = deque()
         self.works: dict[tuple[int, int], float] = {}
         self.violations: list[str] = []
         # (process, its life, command)
@@ -175,6 +176,10 @@ class Model:
             return
         self.lost[index, peer] = Window("lost", peer, when - REPORT_LOST_S)
         if self._silent_for(index, peer, when) < LOST_AFTER_S:
+            self.losses.append((when, index, peer, peer_life, why))
+
+    def _judge_loss(self, when: float, index: int, peer: int, peer_life: int, why: str) -> None:
+        if (peer, peer_life) not in self.dead:
             self.wrong(f"{self.name(index)}: takes process {peer}.{peer_life}, which lives, for lost: {why}")
 
     def _silent_for(self, index: int, peer: int, now: float) -> float:
@@ -394,6 +399,8 @@ class Model:
         for queue in self.early.values():
             self._take_early(queue, now)
         # Of processes that ended by themselves the driver hears late.
+        while self.losses and self.losses[0][0] + JUDGE_AFTER_S <= now:
+            self._judge_loss(*self.losses.popleft())
         while self.unjudged and self.unjudged[0][1] + JUDGE_AFTER_S <= now:
             self._judge(*self.unjudged.popleft())
         for (index, peer), (peer_life, when) in list(self.recovering.items()):

@@ -109,6 +109,7 @@ class Trial:
         self.model.step(time.monotonic() + REPORT_S)
         # How an agent ends with everybody connected is part of the run.
         for process in self.world.processes.values():
+            self.model.died(process.index, "restart", time.monotonic())
             process.leaving = True
             process.send([["leave"]])
         self._until(
@@ -223,8 +224,9 @@ class Trial:
         self.model.born(process.index, life, time.monotonic())
         self._publish(process)
         others = self._peers_of(process.index)
-        process.send([self._introduce(other) for other in others])
-        process.send([["hold", other.index] for other in others if other.index in self.closed])
+        # At once, so that nothing is begun in between.
+        holds = [["hold", other.index] for other in others if other.index in self.closed]
+        process.send([*(self._introduce(other) for other in others), *holds])
 
     def _publish(self, process: Process) -> None:
         for other in self._peers_of(process.index):
