@@ -13,7 +13,8 @@ target_compile_features(nixl PUBLIC cxx_std_20)
 target_include_directories(nixl INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set(nixl_map ${PROJECT_SOURCE_DIR}/cmake/nixl.map)
-target_link_options(nixl PRIVATE -Wl,--version-script=${nixl_map})
+# UCX, which stays loaded, calls back into it.
+target_link_options(nixl PRIVATE -Wl,--version-script=${nixl_map} -Wl,-z,nodelete)
 if(NOT NIXL_SANITIZE)
   target_link_options(nixl PRIVATE -Wl,-z,defs)
 endif()

@@ -1,6 +1,8 @@
 #include "engines/local/peer_channel.h"
 
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -57,6 +59,7 @@ const char *
 PeerChannel::whyGone() const {
     return peer_.life.died()                                   ? " is gone: its process has ended"
            : !peer_.life.alive() || !peer_.table.view().open() ? " has ended"
+           : misbehaved_                                       ? " does not keep to the protocol and is left"
                                                                : " has closed the connection";
 }
 
@@ -151,6 +154,8 @@ PeerChannel::breakOff(End end) {
     std::deque<Outgoing> unsent;
     {
         const LockGuard lock(mutex_);
+        if (end == End::kBadBytes)
+            misbehaved_ = true;
         if (!broken_.exchange(true, std::memory_order_acq_rel)) {
             tellUndelivered(end);
             if (!closed_ && hooks_.changed)
@@ -240,7 +245,7 @@ PeerChannel::fits(std::size_t bytes) const {
 
 Result<bool>
 PeerChannel::submit(std::string header, std::string_view payload, bool message, Sent sent, const void *who) {
-    if (broken_ || closed_ || !peer_.life.alive())
+    if (broken_ || closed_ || leaving_ || !peer_.life.alive())
         return gone();
     std::size_t done = 0;
     if (queue_.empty()) {
@@ -270,11 +275,15 @@ PeerChannel::keep(std::string message) {
     if (peer_.slot == kNoSlot || !hooks_.undelivered)
         return;
     unconfirmed_.add(std::move(message));
-    if (!unconfirmed_.tooMany())
+    if (leaving_ || !unconfirmed_.tooMany(0))
         return;
     dropConfirmed();
-    if (!unconfirmed_.tooMany() || broken_)
+    int unread = 0;
+    if (::ioctl(peer_.socket.get(), SIOCOUTQ, &unread) != 0 || unread < 0)
+        unread = 0;
+    if (!unconfirmed_.tooMany(static_cast<std::uint64_t>(unread)))
         return;
+    leaving_ = true;
     NIXL_LOG(kWarn, "LOCAL: the connection to ", description_,
              " is closed: it reads notifications and counts none of them");
     loop_.post([this] { breakOff(End::kBadBytes); });
@@ -382,7 +391,7 @@ PeerChannel::flushFromLoop() {
     bool empty = false;
     {
         const LockGuard lock(mutex_);
-        while (!closed_ && sendQueued(sent))
+        while (!closed_ && !leaving_ && sendQueued(sent))
             setStalled(unread_, false, " reads its notifications again");
         empty = queue_.empty();
     }

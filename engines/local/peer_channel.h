@@ -158,6 +158,7 @@ private:
     const std::string description_;
     const Hooks hooks_;
     std::atomic<bool> broken_{false};
+    std::atomic<bool> misbehaved_{false}; // of a broken one: this side has left it
     PeerMemory memory_;
     FrameReader reader_; // of the loop
 
@@ -167,10 +168,11 @@ private:
     std::deque<Outgoing> queue_ NIXL_GUARDED_BY(mutex_);
     std::size_t queuedBytes_ NIXL_GUARDED_BY(mutex_) = 0;
     bool closed_ NIXL_GUARDED_BY(mutex_) = false;
-    bool unread_ NIXL_GUARDED_BY(mutex_) = false; // it did not read in time, and has not since
-    bool silent_ NIXL_GUARDED_BY(mutex_) = false; // it did not answer in time, and has not since
-    bool asked_ NIXL_GUARDED_BY(mutex_) = false;  // a ping is on its way, and nothing came since
-    int beatsAsked_ NIXL_GUARDED_BY(mutex_) = 0;  // that passed since then
+    bool leaving_ NIXL_GUARDED_BY(mutex_) = false; // it will be broken off
+    bool unread_ NIXL_GUARDED_BY(mutex_) = false;  // it did not read in time, and has not since
+    bool silent_ NIXL_GUARDED_BY(mutex_) = false;  // it did not answer in time, and has not since
+    bool asked_ NIXL_GUARDED_BY(mutex_) = false;   // a ping is on its way, and nothing came since
+    int beatsAsked_ NIXL_GUARDED_BY(mutex_) = 0;   // that passed since then
 };
 
 } // namespace nixl::local

@@ -15,7 +15,7 @@ public:
     /// A message is in the socket, behind those before it.
     void
     add(std::string message) {
-        bytes_ += message.size();
+        bytes_ += costOf(message);
         largest_ = std::max<std::uint64_t>(largest_, message.size());
         messages_.push_back(std::move(message));
     }
@@ -25,17 +25,18 @@ public:
     void
     confirm(std::uint64_t count) {
         for (; confirmed_ < count && !messages_.empty(); ++confirmed_) {
-            bytes_ -= messages_.front().size();
+            bytes_ -= costOf(messages_.front());
             messages_.pop_front();
         }
     }
 
-    /// Whether they are more than a peer can have that counts what it takes in and reads no more than one
-    /// message while its inbox is full: what is in the socket, that message, and one that it takes in now.
+    /// Whether they are more than a peer can have, with `unread` bytes in the socket, that counts what it
+    /// takes in and reads no more than one message while its inbox is full: those bytes, that message, and
+    /// one that it takes in now.
     bool
-    tooMany() const {
-        constexpr std::uint64_t kSocketBytes = std::uint64_t{64} << 20; // no system allows more
-        return bytes_ > kSocketBytes + 2 * largest_;
+    tooMany(std::uint64_t unread) const {
+        constexpr std::uint64_t kSlack = std::uint64_t{64} << 20; // it may count a little later
+        return bytes_ > kSlack + unread + 2 * largest_;
     }
 
     /// Those that are left, in their order.
@@ -46,6 +47,12 @@ public:
     }
 
 private:
+    /// With what it takes beside its bytes.
+    static std::uint64_t
+    costOf(const std::string &message) {
+        return message.size() + sizeof message;
+    }
+
     std::deque<std::string> messages_;
     std::uint64_t bytes_ = 0;
     std::uint64_t largest_ = 0;

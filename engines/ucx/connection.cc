@@ -300,8 +300,7 @@ Connection::whenJudged(std::function<void(bool lost)> judged) {
 
 void
 Connection::judgeLate(std::chrono::steady_clock::time_point now) {
-    constexpr std::chrono::seconds kPatience{5};
-    if (probing_ && now - probingSince_ > kPatience)
+    if (probing_ && now - probingSince_ > Knock::kPatience)
         judge(false);
 }
 

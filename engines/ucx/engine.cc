@@ -391,8 +391,7 @@ UcxEngine::loadRegion(Peer &peer, const nixlBasicDesc &, nixl_mem_t, std::string
 /// the peer is gone; NIXL_ERR_BACKEND: it cannot be told in time.
 Status
 UcxEngine::reach(UcxPeer &peer) const {
-    constexpr std::chrono::seconds kPatience{5};
-    const auto limit = std::chrono::steady_clock::now() + kPatience;
+    const auto limit = std::chrono::steady_clock::now() + Knock::kPatience;
     for (const auto &worker : workers_) {
         Connection &connection = peer.connection(worker->index());
         const auto judging = [&] { return worker->locked([&] { return connection.judging(); }); };

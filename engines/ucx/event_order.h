@@ -8,8 +8,8 @@ namespace nixl::ucx {
 /// UCX's TCP works on what comes over a socket first, then on what goes. With the first it may free the
 /// endpoint to which both belong: if both sides have closed a connection, and this one has more to send, it
 /// goes on with freed memory (1.22, uct_tcp_iface_handle_events). From here on it is told of the second
-/// first, which frees nothing at once. Changes where `libuct`, a handle of the loader, calls for events,
-/// once for the process. REQUIRES: no worker of this UCX yet, at least none of this library.
+/// first, which frees nothing at once. To be called once in a process, with the loader's handle of libuct;
+/// this library stays loaded as long as UCX. REQUIRES: no thread of this library runs in that UCX yet.
 Status writeBeforeRead(void *libuct);
 
 } // namespace nixl::ucx

@@ -16,8 +16,10 @@ namespace nixl::ucx {
 
 namespace {
 
-/// How often an attempt is begun: often, since a network may lose some.
+/// How often an attempt is begun, and how many of an address stand beside each other: a network may lose
+/// some.
 constexpr std::chrono::milliseconds kEvery{400};
+constexpr int kMostAttempts = 2;
 /// Of a peer's addresses so many are tried.
 constexpr std::size_t kMostAddresses = 8;
 /// A connection that stands says so until its system has not answered for this long.
@@ -97,17 +99,25 @@ tcpAddresses(std::string_view address, std::string_view own) {
     return found;
 }
 
-void
+/// False: this process, or its system, has no means for it.
+bool
 Knock::begin(std::size_t address) {
     const SocketAddress &to = addresses_[address];
     ScopedFd socket(::socket(to.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket.valid())
-        return;
+        return false;
     const int rc = ::connect(socket.get(), reinterpret_cast<const sockaddr *>(&to.bytes), to.length);
-    if (rc == 0 || errno == EINPROGRESS)
-        attempts_.push_back({std::move(socket), address});
-    else
+    if (rc != 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EADDRNOTAVAIL))
+        return false;
+    if (rc != 0 && errno != EINPROGRESS) {
         refused_[address] = errno == ECONNREFUSED;
+        return true;
+    }
+    const auto same = [address](const Attempt &attempt) { return attempt.address == address; };
+    if (std::count_if(attempts_.begin(), attempts_.end(), same) >= kMostAttempts)
+        attempts_.erase(std::find_if(attempts_.begin(), attempts_.end(), same));
+    attempts_.push_back({std::move(socket), address});
+    return true;
 }
 
 /// Whether one of the attempts has become a connection; those that failed are over.
@@ -159,8 +169,11 @@ Knock::look(Clock::time_point now) {
     if (now >= nextAttempt_) {
         nextAttempt_ = now + kEvery;
         std::fill(refused_.begin(), refused_.end(), false);
+        bool begun = false;
         for (std::size_t i = 0; i < addresses_.size(); ++i)
-            begin(i);
+            begun |= begin(i);
+        if (!begun)
+            since_ = now; // nobody was asked
         if (established())
             return Answer::kThere;
     }

@@ -42,6 +42,9 @@ public:
     /// until it is lost (liveness.cc).
     static constexpr std::chrono::milliseconds kSilence{4000};
 
+    /// Who waits for an answer knows it by then, unless nobody looks in time.
+    static constexpr std::chrono::milliseconds kPatience = kSilence + std::chrono::seconds(2);
+
     /// `silence`: how long nobody has to answer to count as silent.
     explicit Knock(std::vector<SocketAddress> addresses, std::chrono::milliseconds silence = kSilence)
         : addresses_(std::move(addresses)), silence_(silence) {}
@@ -55,7 +58,7 @@ private:
         std::size_t address;
     };
 
-    void begin(std::size_t address);
+    bool begin(std::size_t address);
     bool established();
 
     const std::vector<SocketAddress> addresses_;

@@ -201,10 +201,11 @@ private:
         };
         OpenLibraries open;
         // By path, so that libucp gets the parts that lie beside it, whatever paths it was built with.
-        void *libuct = nullptr;
-        for (const char *part : {kUcsFile, kUctFile})
-            if (!(libuct = open.open(concat(probe.candidate.folder, '/', part))))
-                return refused(loaderError());
+        if (!open.open(concat(probe.candidate.folder, '/', kUcsFile)))
+            return refused(loaderError());
+        void *libuct = open.open(concat(probe.candidate.folder, '/', kUctFile));
+        if (!libuct)
+            return refused(loaderError());
         void *handle = open.open(path);
         if (!handle)
             return refused(loaderError());
@@ -224,9 +225,9 @@ private:
         if (!old.empty())
             return refused(old);
         if (const Status ordered = writeBeforeRead(libuct); !ordered.ok())
-            library->notes_.push_back(
-                concat("it may end this process when a peer closes a connection that this side closes, too: ",
-                       ordered.message()));
+            NIXL_LOG(kWarn,
+                     "UCX: if a peer closes a connection that this side closes, too, this process may end: '",
+                     path, "' cannot be mended: ", ordered.message());
         library->path_ = path;
         library->transports_ = probe.transports;
         open.keep();

@@ -13,8 +13,9 @@ namespace {
 constexpr std::chrono::milliseconds kTick{250};
 /// A peer of which nothing was heard for so long is asked, and is silent if it does not answer in that time.
 constexpr std::chrono::milliseconds kQuiet{1000};
-/// A peer whose system has not answered for so long, after all that, is lost.
-constexpr std::chrono::milliseconds kSilence{2000};
+/// A peer that is stalled, after all that, and whose system has not answered for so long, is lost: as one
+/// that was not stalled, all in all.
+constexpr std::chrono::milliseconds kSilence = Knock::kSilence - 2 * kQuiet;
 /// So long another connection has to be the only one over which a peer answers.
 constexpr std::chrono::milliseconds kReplace{1000};
 constexpr std::chrono::milliseconds kLongestReplace{60'000};
@@ -117,7 +118,8 @@ Liveness::forgive(Clock::time_point now) {
             lane.asked = false;
         }
         if (watched.knock)
-            watched.knock = std::make_unique<Knock>(peer->socketAddresses(), kSilence);
+            watched.knock = std::make_unique<Knock>(peer->socketAddresses(),
+                                                    watched.stalled ? kSilence : Knock::kSilence);
     }
 }
 
@@ -201,7 +203,8 @@ Liveness::findOut(UcxPeer &peer, Watched &watched, Clock::time_point now) {
         return; // nothing can be ended by force
     // Of a process that ends, the socket that listens may be closed last, long after its connections.
     if (!watched.knock)
-        watched.knock = std::make_unique<Knock>(peer.socketAddresses(), kSilence);
+        watched.knock =
+            std::make_unique<Knock>(peer.socketAddresses(), watched.stalled ? kSilence : Knock::kSilence);
     const Knock::Answer answer = watched.knock->look(now);
     if (answer == Knock::Answer::kRefused || answer == Knock::Answer::kSilent) {
         lose(peer, watched, gone(peer.name(), answer));

@@ -33,6 +33,8 @@ struct Outbox::Sending {
 
 Outbox::Outbox(Connection &connection) : connection_(connection) {}
 
+Outbox::~Outbox() = default;
+
 void
 Outbox::send(const std::shared_ptr<Connection> &connection, LetterKind kind, std::string payload, Done done) {
     auto letter = std::make_shared<Letter>(Letter{std::move(payload), kind, std::move(done)});
@@ -107,12 +109,14 @@ Outbox::wantsAnswer(std::size_t bytes) {
 bool
 Outbox::transmit(bool answer) {
     const LetterPtr &letter = this->letter(next_);
-    auto *sending = new Sending{this, letter, opening_, {}};
+    auto sending = takeSending();
+    sending->letter = letter;
+    sending->opening = opening_;
     encodeLetterHeader({connection_.link(), next_, letter->kind, answer}, sending->header);
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
     param.cb.send = onSent;
-    param.user_data = sending;
+    param.user_data = sending.get();
     param.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY;
     onTheWay_ += letter->payload.size() + kOverhead;
     ++next_;
@@ -120,8 +124,10 @@ Outbox::transmit(bool answer) {
     void *request = connection_.worker().api().am_send_nbx(
         connection_.endpoint(), kLetter, sending->header, sizeof sending->header,
         sending->letter->payload.data(), sending->letter->payload.size(), &param);
-    if (UCS_PTR_IS_PTR(request))
+    if (UCS_PTR_IS_PTR(request)) {
+        (void)sending.release();
         return true;
+    }
     --sending_;
     const ucs_status_t status = UCS_PTR_STATUS(request);
     if (status == UCS_OK) {
@@ -132,8 +138,15 @@ Outbox::transmit(bool answer) {
         retryAt_ = Clock::now() + kReopen;
         (void)connection_.report(opening_, status, true);
     }
-    delete sending;
+    sending->letter = nullptr;
+    idle_ = std::move(sending);
     return status == UCS_OK;
+}
+
+/// Most are sent at once, and the same one serves them all.
+std::unique_ptr<Outbox::Sending>
+Outbox::takeSending() {
+    return idle_ ? std::move(idle_) : std::make_unique<Sending>(Sending{this, nullptr, 0, {}});
 }
 
 void

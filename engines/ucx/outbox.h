@@ -29,6 +29,7 @@ public:
                                            LetterKind kind, const std::string &why)>;
 
     explicit Outbox(Connection &connection);
+    ~Outbox() override;
 
     /// Sends a letter after those before it. Never fails: `done` tells, perhaps before this returns. No lock
     /// is held.
@@ -119,6 +120,7 @@ private:
     }
 
     static void onSent(void *request, ucs_status_t status, void *sending);
+    std::unique_ptr<Sending> takeSending();
 
     Connection &connection_;
     std::shared_ptr<Connection> keep_;    ///< while the worker works on it
@@ -128,6 +130,7 @@ private:
     std::uint64_t opening_ = 0;           ///< of the connection over which those before it were sent
     std::uint64_t onTheWay_ = 0;          ///< bytes of those before it
     std::size_t sending_ = 0;             ///< requests of UCX
+    std::unique_ptr<Sending> idle_;       ///< for the next
     std::uint64_t unasked_ = 0;           ///< bytes since an answer was wanted
     Clock::time_point asked_{};           ///< when that was
     std::chrono::milliseconds retry_{10}; ///< pause before a full peer is tried again

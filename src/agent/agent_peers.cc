@@ -320,24 +320,29 @@ nixlAgentData::notify(const std::string &agentName, const nixl_blob_t &message, 
     if (!known.ok())
         return known.status();
     const PeerPtr &peer = known.value();
-    Status refusal = Status::error(NIXL_ERR_NOT_FOUND, "no engine in common with '", agentName, "'");
+    Status refusal;
     for (const Service &service : services) {
         const auto link = peers.link(*peer, service.engine.get());
         if (!link)
             continue;
-        const std::string context = concat(service.engine->name(), " to '", agentName, "'");
+        const auto inContext = [&](const Status &status) {
+            return status.withContext(concat(service.engine->name(), " to '", agentName, "'"));
+        };
         Status status = checkMessages(service, peer, *link);
         if (!status.ok() && status.code() != NIXL_ERR_REMOTE_DISCONNECT) {
-            refusal = status.withContext(context);
+            refusal = inContext(status);
             continue;
         }
         if (status.ok())
             status = service.engine->impl().notify(link->peer.get(), message);
+        if (status.ok())
+            return status;
         if (status.code() == NIXL_ERR_REMOTE_DISCONNECT)
             forget(peer, status.message());
-        return status.withContext(context);
+        return inContext(status);
     }
-    return refusal;
+    return refusal.ok() ? Status::error(NIXL_ERR_NOT_FOUND, "no engine in common with '", agentName, "'")
+                        : refusal;
 }
 
 Status

@@ -22,6 +22,7 @@ class Fault:
     """seconds: how long it lasts, least and most. errors: what requests may end with while it does.
 
     needs: what kernel and machine must have. kills: the victim's process ends, and starts anew. network: of the cable.
+    silences: nothing is heard of the victim.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Fault:
     needs: tuple[str, ...] = ()
     kills: bool = False
     network: bool = False
+    silences: bool = False
 
 
 FAULTS = {
@@ -37,11 +39,11 @@ FAULTS = {
     for fault in (
         Fault("kill", (0.3, 1.0), _GONE | {NOT_FOUND}, kills=True),
         Fault("restart", (0.2, 0.6), _GONE | {NOT_FOUND}, kills=True),
-        Fault("stop", (0.3, 2.5), _SILENT),
+        Fault("stop", (0.3, 2.5), _SILENT, silences=True),
         Fault("deregister", (0.2, 0.8), _UNREGISTERED),
         Fault("loss", (0.8, 1.6), needs=("nft",), network=True),
-        Fault("cut", (0.3, 1.5), _SILENT, network=True),
-        Fault("silence", (0.3, 1.5), _SILENT, needs=("nft",), network=True),
+        Fault("cut", (0.3, 1.5), _SILENT, network=True, silences=True),
+        Fault("silence", (0.3, 1.5), _SILENT, needs=("nft",), network=True, silences=True),
         Fault("rate", (0.8, 1.6), needs=("tbf",), network=True),
         Fault("delay", (0.8, 1.6), needs=("tun",), network=True),
         Fault("reorder", (0.8, 1.6), needs=("tun",), network=True),

@@ -21,7 +21,7 @@ ARRIVAL_S = 15.0
 # A peer of which nothing comes for 4 s may be taken for lost. Of faults of two processes that follow each other so
 # closely it may see one.
 LOST_AFTER_S = 3.5
-NO_REST_S = 1.0
+NO_REST_S = 0.5
 REPORT_LOST_S = 0.5
 # An end that was reported may be known before the beginning, by so much.
 REPORT_S = 5.0
@@ -105,6 +105,8 @@ class Model:
         # (process, peer): when the first took the second, which lives, for lost; until it loaded it again.
         self.lost: dict[tuple[int, int], Window] = {}
         self.losses: deque[tuple] = deque()
+        # Notifications of which a sender was told that they are not delivered.
+        self.given_up: deque[tuple] = deque()
         self.works: dict[tuple[int, int], float] = {}
         self.violations: list[str] = []
         # (process, its life, command)
@@ -187,7 +189,8 @@ class Model:
         begin = now
         for window in reversed(self.windows):
             near = window.end is None or window.end + NO_REST_S >= begin
-            if window.victim in (index, peer) and near and window.begin < begin:
+            ours = window.victim in (index, peer) and FAULTS[window.fault].silences
+            if ours and near and window.begin < begin:
                 begin = window.begin
         return now - begin
 
@@ -196,9 +199,21 @@ class Model:
         return lost is not None and lost.begin <= end and (lost.end is None or lost.end >= begin)
 
     def _undelivered(self, index: int, life: int, when: float, peer: int, lane: int, number: int) -> None:
-        for (sender, sender_life, receiver, _, known), record in self.lanes.items():
+        for (sender, sender_life, receiver, receiver_life, known), record in self.lanes.items():
             if (sender, sender_life, receiver, known) == (index, life, peer, lane) and number in record.sent:
                 record.sent[number].state = "unknown"
+                self.given_up.append((when, index, peer, receiver_life, lane, number))
+
+    def _judge_given_up(self, when: float, index: int, peer: int, peer_life: int, lane: int, number: int) -> None:
+        """Only a peer that is gone, or taken for that, may have messages that are given up."""
+        gone = self.dead.get((peer, peer_life))
+        if gone:
+            self.by_fault[gone.fault]["undelivered"] += 1
+        elif self._was_lost(index, peer, when, when + JUDGE_AFTER_S):
+            self.by_fault["taken for lost"]["undelivered"] += 1
+        elif self.engine.keeps_notifications:
+            what = f"notification {number} in lane {lane} to process {peer}.{peer_life}, which lives"
+            self.wrong(f"{self.name(index)}: gives up {what}")
 
     def _loaded(self, index: int, life: int, when: float, peer: int, peer_life: int) -> None:
         if (lost := self.lost.get((index, peer))) and lost.end is None:
@@ -229,7 +244,8 @@ class Model:
                 self.cut_off[frozenset((index, peer))] = when + GRACE_S
             self.unjudged.append((index, when, peer, peer_life, kind, status, seconds, text))
         if number is not None and (sent := self._lane(index, life, peer, peer_life, lane).sent.get(number)):
-            sent.state = "sure" if status == "DONE" else "unknown"
+            if sent.state == "posted":
+                sent.state = "sure" if status == "DONE" else "unknown"
             sent.when = when
 
     def _done(self, index, when, peer, peer_life, kind, lane, slot, packed, size, seconds) -> None:
@@ -401,6 +417,8 @@ class Model:
         # Of processes that ended by themselves the driver hears late.
         while self.losses and self.losses[0][0] + JUDGE_AFTER_S <= now:
             self._judge_loss(*self.losses.popleft())
+        while self.given_up and self.given_up[0][0] + JUDGE_AFTER_S <= now:
+            self._judge_given_up(*self.given_up.popleft())
         while self.unjudged and self.unjudged[0][1] + JUDGE_AFTER_S <= now:
             self._judge(*self.unjudged.popleft())
         for (index, peer), (peer_life, when) in list(self.recovering.items()):

@@ -317,7 +317,7 @@ def test_a_notification_that_is_overtaken(story):
 # ---- Peers that are taken for lost ----
 
 
-def faults(story, *kinds_and_seconds, rest=0.5):
+def faults(story, *kinds_and_seconds, rest=0.3):
     for kind, victim, seconds in kinds_and_seconds:
         window = story.model.begin(kind, victim, story.now)
         story.now += seconds
@@ -336,7 +336,14 @@ def test_a_peer_that_lives_is_not_lost(story):
 
 
 def test_faults_with_a_rest_between_do_not_add_up(story):
-    faults(story, ("cut", 1, 1.5), ("silence", 0, 1.5), ("cut", 1, 1.5), rest=1.5)
+    faults(story, ("cut", 1, 1.5), ("silence", 0, 1.5), ("cut", 1, 1.5), rest=1.0)
+    lose(story)
+    only(story.finish(), "for lost")
+
+
+@pytest.mark.parametrize("kind", ["deregister", "rate", "delay", "loss", "kill"])
+def test_faults_that_silence_nobody_do_not_count(story, kind):
+    faults(story, (kind, 1, 2.0), (kind, 0, 2.0), (kind, 1, 2.0))
     lose(story)
     only(story.finish(), "for lost")
 
@@ -366,8 +373,31 @@ def test_after_it_was_loaded_again_a_peer_is_known(story):
     only(story.finish(), "which no fault allows")
 
 
-def test_a_notification_that_is_told_to_be_undelivered_need_not_come(story):
+@pytest.mark.parametrize("late", [False, True])
+def test_what_a_peer_that_is_gone_did_not_take_in_need_not_come(story, late):
+    run = story.post("notify")
+    story.model.died(1, "kill", story.now)
+    if late:
+        story.tell(0, "undelivered", 1, LANE, run[2])
+        story.end(run)
+    else:
+        story.end(run)
+        story.tell(0, "undelivered", 1, LANE, run[2])
+    assert story.finish() == []
+    assert story.model.by_fault["kill"]["undelivered"] == 1
+
+
+def test_a_notification_to_a_peer_that_lives_is_not_given_up(story):
     run = story.post("notify")
     story.end(run)
     story.tell(0, "undelivered", 1, LANE, run[2])
+    only(story.finish(), "gives up notification 1")
+
+
+def test_a_notification_to_a_peer_that_is_taken_for_lost_may_be_given_up(story):
+    faults(story, ("stop", 1, 2.0), ("cut", 0, 1.5))
+    run = story.post("notify")
+    story.end(run)
+    story.tell(0, "undelivered", 1, LANE, run[2])
+    lose(story)
     assert story.finish() == []

@@ -62,8 +62,9 @@ class Process:
         return [event for line in lines for event in json.loads(line)]
 
     def errors(self) -> str:
-        self._errors.seek(0)
-        words = self._errors.read().decode(errors="replace")
+        # It writes at the offset of the file, which is shared.
+        size = os.fstat(self._errors.fileno()).st_size
+        words = os.pread(self._errors.fileno(), size, 0).decode(errors="replace")
         if found := re.search(r"AddressSanitizer: |==\d+==ERROR: |WARNING: ThreadSanitizer|: runtime error: ", words):
             return "\n".join(line[:160] for line in words[found.start() :].splitlines())[:SANITIZER_WORDS]
         return words[-LAST_WORDS:]

@@ -211,7 +211,7 @@ def test_the_target_learns_that_a_transfer_failed(near, far):
 def test_stalls_leave_no_descriptors(near, far):
     """Beside the connection: one that is kept, one that is tried, and what UCX still closes of either."""
     before = descriptors()
-    for _ in range(6):
+    for _ in range(10):
         far.stop()
         near.seen.clear()
         wait_for(near, "stalled")

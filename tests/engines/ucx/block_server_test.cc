@@ -149,7 +149,8 @@ TEST_F(BlockServerTest, APeerThatTakesNoAnswersIsNotServedForEver) {
 
 TEST_F(BlockServerTest, SignsOfLifeAreNotAnsweredForEverWhoeverTakesNone) {
     EXPECT_EQ(ask(kPutBlocks, {}, "").code, NIXL_SUCCESS);
-    constexpr std::uint32_t kPings = 400'000; // answers that sockets have no room for
+    constexpr std::uint32_t kPings =
+        400'000; // answers that sockets have no room for: 6 MB at most, as a rule
     std::string header(kPingBytes, '\0');
     for (std::uint32_t i = 0; i < kPings; ++i) {
         encodePing({7, i + 1}, header.data());

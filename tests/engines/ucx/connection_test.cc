@@ -10,7 +10,7 @@
 #include <random>
 #include <thread>
 
-#include "engines/ucx/knock.h"
+#include "engines/ucx/address_check.h"
 #include "engines/ucx/library.h"
 #include "engines/ucx/link_message.h"
 #include "engines/ucx/settings.h"
@@ -20,6 +20,17 @@
 
 namespace nixl::ucx {
 namespace {
+
+/// Memory that was freed holds nothing that is right by chance.
+struct FreedIsOverwritten {
+    FreedIsOverwritten() {
+        ::mallopt(M_PERTURB, 0xa5);
+    }
+
+    ~FreedIsOverwritten() {
+        ::mallopt(M_PERTURB, 0);
+    }
+};
 
 class ConnectionTest : public ::testing::Test {
 protected:
@@ -124,7 +135,7 @@ TEST_F(ConnectionTest, BothSidesCloseAtAnyTimeAndHaveMoreToSend) {
                             const ucp_am_recv_param_t *) { return UCS_OK; };
     ASSERT_TRUE(here_->receive(kPing, discard, nullptr).ok());
     ASSERT_TRUE(there_->receive(kPing, discard, nullptr).ok());
-    ::mallopt(M_PERTURB, 0xa5); // freed memory is overwritten
+    const FreedIsOverwritten overwritten;
     const std::string bytes(60 << 10, 'x');
     std::mt19937 random(1);
     const auto dice = [&random](unsigned sides) { return random() % sides; };
@@ -147,7 +158,8 @@ TEST_F(ConnectionTest, BothSidesCloseAtAnyTimeAndHaveMoreToSend) {
     const auto greetBriefly = [&](Connection &connection) {
         const auto answered = std::make_shared<bool>(false);
         connection.greet([answered](const Status &) { *answered = true; });
-        for (int i = 0; i < 2000 && !*answered; ++i) {
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+        while (!*answered && std::chrono::steady_clock::now() < limit) {
             here_->progress();
             there_->progress();
         }
@@ -182,8 +194,7 @@ TEST_F(ConnectionTest, BothSidesCloseAtAnyTimeAndHaveMoreToSend) {
         ASSERT_TRUE(drive([&] { return here_->operations() == 0 && there_->operations() == 0; }, 20))
             << round;
     }
-    ::mallopt(M_PERTURB, 0);
-    EXPECT_GT(answers, 10 * silences);
+    EXPECT_GT(answers, silences);
 }
 
 /// Takes a few connections and resets each after so many turns of a loop, as a system does whose process
@@ -232,18 +243,16 @@ private:
 // UCX 1.22 ends the process, within some hundred rounds, if it waits for connections (settings.cc).
 TEST_F(ConnectionTest, APeerThatEndsAsItIsConnectedWith) {
     const std::string address = there_->address().value();
-    const auto sockets = tcpAddresses(address, address);
-    ASSERT_FALSE(sockets.empty());
-    const auto &in = reinterpret_cast<const sockaddr_in &>(sockets.front().bytes);
-    const std::string port(reinterpret_cast<const char *>(&in.sin_port), sizeof in.sin_port);
-    ::mallopt(M_PERTURB, 0xa5); // freed memory is overwritten
+    const auto interfaces = tcpInterfaces(address);
+    ASSERT_EQ(interfaces.size(), 1U);
+    const auto at = static_cast<std::size_t>(interfaces.front().interface.data() - address.data());
+    const FreedIsOverwritten overwritten;
     std::mt19937 random(1);
     const std::string bytes(60 << 10, 'x');
     for (int round = 0; round < 1500; ++round) {
         const Resetting peer(1 + static_cast<int>(random() % 3), static_cast<int>(random() % 5000));
         std::string other = address;
-        for (std::size_t at = 0; (at = other.find(port, at)) != std::string::npos; ++at)
-            other.replace(at, port.size(), peer.port());
+        other.replace(at, peer.port().size(), peer.port());
         auto connection = std::make_shared<Connection>(*here_, "ending", other, true);
         here_->with([&] { (void)connection->open(); });
         for (int i = 0; i < 200; ++i) {
@@ -263,7 +272,6 @@ TEST_F(ConnectionTest, APeerThatEndsAsItIsConnectedWith) {
         }
         here_->with([&] { connection->giveUp(Status(NIXL_ERR_CANCELED, "the round is over")); });
     }
-    ::mallopt(M_PERTURB, 0);
     greet(*out_);
 }
 

@@ -3,9 +3,11 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -99,6 +101,35 @@ TEST(Knock, TimeInWhichNobodyLooksShowsNothing) {
     EXPECT_EQ(knock.look(begin), Answer::kNone);
     EXPECT_EQ(knock.look(begin + std::chrono::seconds(100)), Answer::kNone);
     EXPECT_EQ(knock.look(begin + std::chrono::milliseconds(100'100)), Answer::kNone);
+}
+
+int
+descriptors() {
+    const auto folder = std::filesystem::directory_iterator("/proc/self/fd");
+    return static_cast<int>(std::distance(begin(folder), end(folder)));
+}
+
+TEST(Knock, TakesFewDescriptors) {
+    const Silent peer;
+    const int before = descriptors();
+    Knock knock({peer.address, peer.address}, std::chrono::hours(1));
+    const auto begin = Knock::Clock::now();
+    for (int i = 0; i < 50; ++i)
+        EXPECT_EQ(knock.look(begin + i * std::chrono::milliseconds(400)), Answer::kNone);
+    EXPECT_LE(descriptors(), before + 4) << "two attempts for each address";
+}
+
+TEST(Knock, WithoutDescriptorsNothingIsKnown) {
+    const Silent peer;
+    rlimit limit{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlimit none{0, limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    Knock knock({peer.address}, kSilence);
+    const auto begin = Knock::Clock::now();
+    for (int i = 0; i < 50; ++i)
+        EXPECT_EQ(knock.look(begin + i * std::chrono::milliseconds(400)), Answer::kNone);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 TEST(Knock, WhoDoesNotAnswerIsSilent) {

@@ -47,6 +47,8 @@ TEST(UcxSettings, Defaults) {
     EXPECT_EQ(value(settings, "RNDV_THRESH"), "inf");
     EXPECT_EQ(value(settings, "MAX_RMA_RAILS"), "2");
     EXPECT_EQ(value(settings, "RC_GDA_NUM_CHANNELS"), "4");
+    EXPECT_EQ(value(settings, "TCP_CONN_NB"), "y");
+    EXPECT_EQ(value(settings, "KEEPALIVE_INTERVAL"), "1s");
     EXPECT_EQ(value(settings, "NET_DEVICES"), "");
     for (const Override &change : settings.overrides)
         EXPECT_FALSE(change.required) << change.name;
@@ -155,9 +157,11 @@ TEST(UcxSettings, EngineConfigWinsOverDevices) {
 
 TEST(UcxSettings, TheEnvironmentWinsOverDefaultsAndNotOverTheProgram) {
     Surroundings surroundings = host();
-    surroundings.environment = {{"UCX_RNDV_THRESH", "8k"}, {"UCX_NET_DEVICES", "lo"}, {"UCX_TLS", "tcp"}};
+    surroundings.environment = {
+        {"UCX_RNDV_THRESH", "8k"}, {"UCX_NET_DEVICES", "lo"}, {"UCX_TLS", "tcp"}, {"UCX_TCP_CONN_NB", "n"}};
     Settings settings = parsed({{"ucx_devices", "eth0"}}, surroundings);
     EXPECT_EQ(value(settings, "RNDV_THRESH"), "");
+    EXPECT_EQ(value(settings, "TCP_CONN_NB"), "");
     EXPECT_EQ(value(settings, "MAX_RMA_RAILS"), "2");
     EXPECT_EQ(value(settings, "NET_DEVICES"), "eth0");
     EXPECT_EQ(settings.transports.text, "tcp");
