@@ -167,6 +167,14 @@ UcxEngine::~UcxEngine() {
     workers_.clear();
 }
 
+/// What UCX is not driven for it does not do, but for what hardware has under way.
+void
+UcxEngine::halt() {
+    liveness_.reset();
+    for (const auto &worker : workers_)
+        worker->stopThread();
+}
+
 /// What was not sent after a while is given up. Peers have a moment to say that they have what was sent, in
 /// case they had no room for it.
 void

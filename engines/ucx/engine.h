@@ -30,6 +30,7 @@ public:
     /// gone.
     ~UcxEngine() override;
 
+    void halt() override;
     const Capabilities &capabilities() const override;
 
     Result<std::unique_ptr<LocalRegion>> registerRegion(const nixlBlobDesc &desc, nixl_mem_t memory) override;

@@ -76,7 +76,7 @@ nixlAgentData::create(const std::string &name, const nixlAgentConfig &config) {
 }
 
 nixlAgentData::~nixlAgentData() {
-    endRequests();
+    const EngineList kept = endRequests();
     lists.clear();
     const Status status =
         memory.removeAll([this](const nixl::LocalEntryPtr &entry) { return quiesce(entry); });
@@ -84,13 +84,17 @@ nixlAgentData::~nixlAgentData() {
         NIXL_LOG(kError, "agent '", name, "' ends: ", status.message());
     peers.clear();
     backends.clear();
+    for (const nixl::EnginePtr &engine : kept)
+        engine->impl().halt();
 }
 
 /// All of them in the time of one: first none is fed any more, then what does not end by itself is cut off.
-void
+/// The engines of those that do not end for all that.
+nixl::EngineList
 nixlAgentData::endRequests() {
     using Clock = std::chrono::steady_clock;
     std::vector<std::shared_ptr<nixlXferReqH>> ended = requests.clear();
+    EngineList kept;
     const auto limit = Clock::now() + options->localQuiesceTimeout;
     const auto left = [&](Clock::time_point until) {
         return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()),
@@ -109,8 +113,11 @@ nixlAgentData::endRequests() {
         NIXL_LOG(kError, "agent '", name,
                  "' ends while a transfer cannot be stopped; its memory must stay mapped");
         // The engine still works on it: it stays, with all that it uses, until the process ends.
+        if (std::find(kept.begin(), kept.end(), request->carrier()) == kept.end())
+            kept.push_back(request->carrier());
         new std::shared_ptr<nixlXferReqH>(std::move(request));
     }
+    return kept;
 }
 
 nixl::EngineConfig

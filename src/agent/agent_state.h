@@ -150,7 +150,7 @@ private:
     nixl::Status checkMessages(const nixl::Service &service, const nixl::PeerPtr &peer,
                                const nixl::PeerLink &link);
     nixl::Status quiesce(const nixl::LocalEntryPtr &entry);
-    void endRequests();
+    nixl::EngineList endRequests();
     void encodeSections(const std::vector<nixl::LocalSection> &sections, const nixl::ServiceList &services,
                         nixl::MetadataBlob &blob) const;
     nixl::Status encodeConnections(const nixl::ServiceList &services, nixl::MetadataBlob &blob) const;

@@ -120,6 +120,12 @@ public:
         return parts_.service.backend;
     }
 
+    /// The engine that carries it.
+    const nixl::EnginePtr &
+    carrier() const {
+        return parts_.service.engine;
+    }
+
     /// nullptr for loop-back.
     const nixl::PeerPtr &
     peer() const {

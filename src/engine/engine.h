@@ -279,6 +279,11 @@ public:
     /// Constant.
     virtual const Capabilities &capabilities() const = 0;
 
+    /// The agent has ended, and an access that could not be stopped keeps this engine: it serves nobody any
+    /// more, since the program may free what was registered. REQUIRES: nothing is called afterwards.
+    virtual void
+    halt() {}
+
     // ---- Local memory ----
 
     /// REQUIRES: a range that does not wrap; not empty for memory.

@@ -318,10 +318,13 @@ class Model:
         if sent and sent.got:
             self.wrong(f"{what} came twice")
         elif number < record.last:
-            if self.engine.packages[sender] == "nixl":
-                self.wrong(f"{what} came after number {record.last}")
-            else:
+            if self.engine.packages[sender] != "nixl":
                 self.by_fault[OF_NIXL]["a notification too late"] += 1
+            elif sent and sent.state == "unknown" and (sender, index) in self.lost:
+                # It was given up, with a peer that was taken for lost, and is still there.
+                self.by_fault["taken for lost"]["a notification too late"] += 1
+            else:
+                self.wrong(f"{what} came after number {record.last}")
         record.last = max(record.last, number)
         if sent:
             sent.got = True
@@ -370,13 +373,14 @@ class Model:
         self.wrong(f"{what}: {Stamp.unpack(packed)} is not there, but {self._told(stamps)}")
 
     def _may_be(self, owner: int, owner_life: int, sender: int, slot: int, packed: int) -> bool:
-        """Whether a slot may hold this, also what a process that was killed had no time to report."""
+        """Whether a slot may hold this, also what a process had no time to report, killed or not."""
         if packed in self._possible(owner, owner_life, sender, slot):
             return True
         stamp = Stamp.unpack(packed)
         newest = self.reported.get((stamp.writer, stamp.life, owner, slot), 0)
         meant = (stamp.writer, stamp.owner, stamp.slot) == (sender, owner, slot)
-        return meant and (sender, stamp.life) in self.dead and newest < stamp.version <= newest + 2
+        known = (sender, stamp.life) in self.dead or self._is_now(sender, stamp.life)
+        return meant and known and newest < stamp.version <= newest + 2
 
     def _told(self, stamps) -> str:
         return ", ".join(f"{words} words of {self._stamp(packed)}" for packed, words in stamps)

@@ -401,3 +401,28 @@ def test_a_notification_to_a_peer_that_is_taken_for_lost_may_be_given_up(story):
     story.tell(0, "undelivered", 1, LANE, run[2])
     lose(story)
     assert story.finish() == []
+
+
+def test_what_was_given_up_with_a_peer_may_come_late(story):
+    faults(story, ("stop", 1, 2.0), ("cut", 0, 1.5))
+    early = story.post("notify")
+    story.end(early)
+    story.tell(0, "undelivered", 1, LANE, early[2])
+    lose(story)
+    story.now += 1
+    story.tell(0, "loaded", 1, 1)
+    late = story.post("notify")
+    story.end(late)
+    story.arrive(late)
+    story.arrive(early)
+    assert story.finish() == []
+    assert story.model.by_fault["taken for lost"]["a notification too late"] == 1
+
+
+def test_a_new_life_may_have_written_before_it_was_reported(story):
+    run = story.post()
+    story.end(run)
+    story.model.died(0, "kill", story.now)
+    story.model.born(0, 2, story.now)
+    story.arrive(run, [(story.stamp(version=1, life=2), 8)])
+    assert story.finish() == []
