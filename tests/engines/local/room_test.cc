@@ -170,8 +170,9 @@ TEST(Room, ThreadsOfManyAgentsWithOneReader) {
         nodes.push_back(std::make_unique<Node>(concat("sender ", i), 4096, patient(20s)));
         Node &node = *nodes.back();
         Node::Remote &remote = node.load("target", target.card());
-        senders.push_back(std::async(std::launch::async, [&node, &remote] {
-            Move move(node, remote, NIXL_WRITE, {{0, 0, 8}});
+        const std::size_t own = static_cast<std::size_t>(i) * 8;
+        senders.push_back(std::async(std::launch::async, [&node, &remote, own] {
+            Move move(node, remote, NIXL_WRITE, {{own, own, 8}});
             for (int n = 0; n < kEach; n += 2) {
                 EXPECT_TRUE(node.engine().notify(remote.peer.get(), concat(n)).ok());
                 EXPECT_EQ(move.run(concat(n + 1)).code, NIXL_SUCCESS);
