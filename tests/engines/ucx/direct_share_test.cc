@@ -79,7 +79,7 @@ protected:
     Mutex mutex_;
     std::vector<PeerChange> changes_ NIXL_GUARDED_BY(mutex_);
     std::string memory_ = std::string("rightful") + std::string(120, 'm');
-    Stranger stranger_;
+    Stranger stranger_{true};
     std::unique_ptr<Engine> engine_;
     std::unique_ptr<LocalRegion> region_;
     std::shared_ptr<Peer> peer_;

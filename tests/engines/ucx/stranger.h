@@ -26,17 +26,17 @@ inline const nixl_b_params_t kTcp{{"engine_config", "TLS=tcp,NET_DEVICES=lo"}};
 /// A program that speaks UCX, without an engine.
 class Stranger {
 public:
-    Stranger() {
+    /// It may be asked for a sign of life at any time: `pings` says whether those are messages for the test.
+    explicit Stranger(bool pings = false) {
         auto settings = parseSettings(kTcp);
         context_ = Context::create(Library::get(Options()).value(), settings.value()).value();
         worker_ = ProgressWorker::create(*context_, 0).value();
         for (const unsigned id : {unsigned{kPutBlocks}, unsigned{kBlocksPut}, unsigned{kGetBlocks},
                                   unsigned{kBlocksGot}, unsigned{kPong}})
             EXPECT_TRUE(worker_->receive(id, onMessage, this).ok());
-        // Whether it is there is asked of it at any time.
-        const auto ignore = [](void *, const void *, std::size_t, void *, std::size_t,
-                               const ucp_am_recv_param_t *) { return UCS_OK; };
-        EXPECT_TRUE(worker_->receive(kPing, ignore, nullptr).ok());
+        const ucp_am_recv_callback_t ignore = [](void *, const void *, std::size_t, void *, std::size_t,
+                                                 const ucp_am_recv_param_t *) { return UCS_OK; };
+        EXPECT_TRUE(worker_->receive(kPing, pings ? &onMessage : ignore, this).ok());
     }
 
     ~Stranger() {
